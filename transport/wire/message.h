@@ -18,6 +18,7 @@ namespace optireduce::wire {
 
 inline constexpr std::uint8_t kVersion = 1;
 inline constexpr std::size_t kHeaderBytes = 32;
+inline constexpr std::size_t kTagOffset = 24;
 
 enum class MessageType : std::uint8_t {
   kOpen = 1,
@@ -29,6 +30,13 @@ enum class MessageType : std::uint8_t {
   kStatement = 7,
   kNotYet = 8,
 };
+inline constexpr std::uint8_t kMessageTypes = 8;
+
+// True for the two messages that carry elements: the only ones that take credit, and whose bytes
+// behind the header the tag leaves out by default (wire/seal.h).
+constexpr bool IsPayloadType(MessageType type) {
+  return type == MessageType::kData || type == MessageType::kResult;
+}
 
 // Header flags.
 inline constexpr std::uint8_t kFlagComplete = 1;  // RESULT: every rank's contribution is in
@@ -36,6 +44,8 @@ inline constexpr std::uint8_t kFlagRepeat = 2;    // DATA, RESULT: not the first
 
 // Offset: field.  0: version (high nibble), type (low nibble)  1: flags  2: sender  4: group
 // 8: epoch  10: shard  12: op, low 32 bits  16: cell  20: packet number, low 32 bits  24: tag.
+// `cell` is 0 in all but DATA and RESULT, `shard` is 0 in OPEN and REPORT; `sender` and `shard` are
+// below kRanksMax. DATA and RESULT have a payload of at least one byte.
 struct Header {
   MessageType type{};
   std::uint8_t flags = 0;
@@ -81,6 +91,12 @@ struct CellRange {
   std::uint32_t count = 0;  // at least 1
   friend bool operator==(const CellRange&, const CellRange&) = default;
 };
+inline constexpr std::size_t kRangeBytes = 8;
+
+// At least one cell, and the end (first + count) still fits 32 bits.
+constexpr bool Valid(CellRange range) {
+  return range.count >= 1 && range.count <= ~range.first;
+}
 
 // NACK: header.op_low and shard name the flow; header.cell is 0.
 inline constexpr std::size_t kNackRangesMax = 32;
@@ -92,6 +108,10 @@ struct Nack {
   std::array<CellRange, kNackRangesMax> ranges;
 };
 // Body: stage 1, flags 1 (bit 0: sets_only), range count 2, highest 4, then ranges of 8.
+inline constexpr std::size_t kNackFixedBytes = 8;
+constexpr std::size_t NackBytes(std::size_t ranges) {
+  return kNackFixedBytes + ranges * kRangeBytes;
+}
 
 // NOT_YET: header.op_low and shard name the flow, stage says which.
 struct NotYet {
@@ -100,9 +120,13 @@ struct NotYet {
   Reason reason = Reason::kNotCalled;
 };
 // Body: stage 1, reason 1, 2 zero bytes.
+inline constexpr std::size_t kNotYetBytes = 4;
 
 // SETS: header.op_low, shard. Body: run count 2, bytes per set 2 (= ceil(ranks / 8)), then per run
-// first cell 4, cell count 4, set. Bit r % 8 of byte r / 8 is rank r.
+// first cell 4, cell count 4, set. Bit r % 8 of byte r / 8 is rank r;
+// bits of ranks that do not exist are 0. At least one run.
+inline constexpr std::size_t kSetsFixedBytes = 4;
+constexpr std::uint32_t SetBytes(std::uint32_t ranks) { return (ranks + 7) / 8; }
 struct SetsView {
   std::uint32_t run_count = 0;
   std::uint32_t set_bytes = 0;
@@ -112,7 +136,10 @@ struct SetsView {
 };
 
 // STATEMENT: header.op_low, shard. Body: kind 1, flags 1 (bit 0: answer wanted), 2 zero bytes,
-// first cell 4, cell count 4, then for kind kBitmap ceil(count / 8) bytes of cells held.
+// first cell 4, cell count 4, then for kind kBitmap ceil(count / 8) bytes of cells held: bit i % 8
+// of byte i / 8 is cell first + i, bits past the last cell are 0.
+inline constexpr std::size_t kStatementFixedBytes = 12;
+constexpr std::size_t BitmapBytes(std::size_t cells) { return (cells + 7) / 8; }
 struct StatementView {
   enum class Kind : std::uint8_t { kComplete = 0, kReceiving = 1, kBitmap = 2 };
   Kind kind = Kind::kComplete;
