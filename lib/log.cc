@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <string>
+#include <type_traits>
 
 namespace optireduce {
 namespace {
@@ -24,9 +25,10 @@ std::string_view LevelName(LogLevel level) {
 }
 
 Logger& ProcessLogger() {
-  // Never destroyed: threads may still log while the process ends.
-  static Logger* const logger = new Logger(stderr);
-  return *logger;
+  // Threads may still log while the process ends: it must have no destructor to run.
+  static_assert(std::is_trivially_destructible_v<Logger>);
+  static Logger logger(stderr);
+  return logger;
 }
 
 }  // namespace
