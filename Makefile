@@ -1,0 +1,54 @@
+# Each target first installs and builds whatever it needs. `make help` lists them.
+# Settings: JOBS, SEEDS, SANITIZE_SEEDS, PREFIX, DESTDIR, NP, BENCH_ARGS.
+
+# Debian's own cmake, ninja and python before any other that a user may have installed.
+export PATH := /usr/bin:/bin:$(PATH)
+
+JOBS ?= $(shell nproc)
+SEEDS ?= 200
+SANITIZE_SEEDS ?= 30
+PREFIX ?= /usr/local
+NP ?= 4
+BENCH_ARGS ?= -b 4K -e 32M -f 8
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help setup build bench test sanitize install clean
+
+help:
+	@echo "make bench              benchmark $(NP) local ranks over UDP, clean and with 1 % loss"
+	@echo "make test               build and run the tests"
+	@echo "make build              programs in build/release/bin, library in build/release/lib"
+	@echo "make sanitize           tests under ASan + UBSan, then under TSan"
+	@echo "make install PREFIX=DIR shared library, headers, CMake package, optireduce.pc"
+	@echo "make clean              remove build/"
+
+setup:
+	@scripts/setup.sh
+
+build: setup
+	@scripts/build.sh release $(JOBS)
+
+bench: build
+	@echo "== $(NP) ranks on this machine, clean"
+	build/release/bin/optireduce-bench --np $(NP) $(BENCH_ARGS)
+	@echo "== the same with 1 % of the packets lost"
+	build/release/bin/optireduce-bench --np $(NP) $(BENCH_ARGS) --loss 1
+
+test: build
+	OPTIREDUCE_TEST_SEEDS=$(SEEDS) \
+	  scripts/test.sh release $(JOBS) -LE '^(soak|fuzz|bench|train)$$'
+
+sanitize: setup
+	@scripts/build.sh asan $(JOBS)
+	OPTIREDUCE_TEST_SEEDS=$(SANITIZE_SEEDS) \
+	  scripts/test.sh asan $(JOBS) -L '^(unit|simulation|loopback)$$'
+	@scripts/build.sh tsan $(JOBS)
+	OPTIREDUCE_TEST_SEEDS=$(SANITIZE_SEEDS) \
+	  scripts/test.sh tsan $(JOBS) -L '^(unit|simulation|loopback)$$'
+
+install: build
+	DESTDIR="$(DESTDIR)" cmake --install build/release --prefix "$(abspath $(PREFIX))"
+
+clean:
+	rm -rf build

@@ -1,0 +1,25 @@
+#!/bin/sh
+# build.sh PRESET [JOBS]: configures and builds into build/PRESET.
+set -eu
+preset=$1
+jobs=${2:-$(nproc)}
+cd "$(dirname "$0")/.."
+
+# A tree made by another CMake keeps that one's paths: make it anew rather than mix the two.
+fresh=""
+cache=build/$preset/CMakeCache.txt
+if [ -f "$cache" ]; then
+  made_by=$(sed -n 's/^CMAKE_CACHE_M[AJIN]*OR_VERSION:INTERNAL=//p' "$cache" | paste -sd.)
+  case "$(cmake --version | head -n 1)" in
+    "cmake version $made_by."*) ;;
+    *) fresh="--fresh" ;;
+  esac
+fi
+
+log=build/$preset.configure.log
+mkdir -p build
+if ! cmake --preset "$preset" $fresh >"$log" 2>&1; then
+  cat "$log" >&2
+  exit 1
+fi
+cmake --build "build/$preset" --parallel "$jobs"
