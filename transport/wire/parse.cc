@@ -29,6 +29,7 @@ CellRange LoadRange(const std::byte* p) { return {U32(p), U32(p + 4)}; }
 std::uint8_t KnownFlags(MessageType type) {
   if (type == MessageType::kResult) return kFlagComplete | kFlagRepeat;
   if (type == MessageType::kData) return kFlagRepeat;
+  if (type == MessageType::kReport) return kFlagAnswer;
   return 0;
 }
 
