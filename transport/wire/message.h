@@ -41,6 +41,7 @@ constexpr bool IsPayloadType(MessageType type) {
 // Header flags.
 inline constexpr std::uint8_t kFlagComplete = 1;  // RESULT: every rank's contribution is in
 inline constexpr std::uint8_t kFlagRepeat = 2;    // DATA, RESULT: not the first transmission
+inline constexpr std::uint8_t kFlagAnswer = 4;    // REPORT: a report back is wanted
 
 // Offset: field.  0: version (high nibble), type (low nibble)  1: flags  2: sender  4: group
 // 8: epoch  10: shard  12: op, low 32 bits  16: cell  20: packet number, low 32 bits  24: tag.

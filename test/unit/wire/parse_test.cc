@@ -136,9 +136,10 @@ TEST(WireParse, HeaderFlagsPerType) {
     for (unsigned flags = 0; flags < 256; ++flags) {
       Header header = SampleHeader(static_cast<MessageType>(type));
       header.flags = static_cast<std::uint8_t>(flags);
-      const unsigned known = header.type == MessageType::kResult ? 3u
-                             : header.type == MessageType::kData ? 2u
-                                                                 : 0u;
+      const unsigned known = header.type == MessageType::kResult   ? 3u
+                             : header.type == MessageType::kData   ? 2u
+                             : header.type == MessageType::kReport ? 4u
+                                                                   : 0u;
       const auto packet = Packet(header, Text("x"));
       EXPECT_EQ(ParseHeader(packet, &header),
                 (flags & ~known) == 0 ? ParseResult::kOk : ParseResult::kFlags)
