@@ -1,0 +1,287 @@
+// Deadlines of ops, repair of what was lost, and reports that are due by time.
+#include <algorithm>
+
+#include "lib/bounded.h"
+#include "transport/ubt/group.h"
+
+namespace optireduce::ubt {
+namespace {
+
+using std::chrono::milliseconds;
+
+// While this rank waits for something, peers hear from it at least this often.
+constexpr Duration kReportEvery = milliseconds(10);
+// A turn this long after the last one means that the process was stopped or starved.
+constexpr Duration kPause = milliseconds(20);
+constexpr Duration kGapMax = milliseconds(100);
+
+// A duration that grows with each try in vain.
+Duration BackedOff(Duration base, std::uint32_t tries) {
+  return std::min(base * (1 << std::min(tries, 7U)), std::max(base, kGapMax));
+}
+
+// Collects cells, in ascending order, into ranges of one NACK.
+class RangeWriter {
+ public:
+  explicit RangeWriter(wire::Nack* nack) : nack_(nack) { nack_->range_count = 0; }
+  // False: no room for another range.
+  bool Add(CellIndex cell) {
+    if (nack_->range_count > 0) {
+      wire::CellRange& last = nack_->ranges[nack_->range_count - 1];
+      if (cell == last.first + last.count) {
+        ++last.count;
+        return true;
+      }
+    }
+    if (nack_->range_count == wire::kNackRangesMax) return false;
+    nack_->ranges[nack_->range_count++] = {cell, 1};
+    return true;
+  }
+
+ private:
+  wire::Nack* nack_;
+};
+
+}  // namespace
+
+void Group::OnTime(bool idle, Instant now) {
+  if (last_turn_ != Instant{} && now - last_turn_ > kPause && called_ != done_) last_wake_ = now;
+  last_turn_ = now;
+  if (!failure_.ok()) {
+    next_wake_ = kNever;
+    return;
+  }
+  // Who was away reads what came meanwhile before it judges who is late.
+  if (!idle && last_wake_ == now) {
+    next_wake_ = now;
+    return;
+  }
+  next_wake_ = kNever;
+  RunOpClocks(now);
+  if (!failure_.ok()) return;
+  // A rank that was not scheduled would ask for what lies in its own queue.
+  if (idle) RunRepair(now);
+  RunReportTimers(now);
+}
+
+// ---- Deadlines -------------------------------------------------------------------------------
+
+Instant Group::ScatterDeadline(const OpState& op) const {
+  if (op.base == kNever) return kNever;
+  return op.base + settings_.bound * settings_.scatter_share_pct / 100;
+}
+
+Instant Group::Deadline(const OpState& op) const {
+  return op.base == kNever ? kNever : op.base + settings_.bound;
+}
+
+Instant Group::GraceEnd(const OpState& op) const {
+  const Instant deadline = Deadline(op);
+  if (deadline == kNever) return kNever;
+  return std::max({deadline, op.called_at, last_wake_, op.last_held}) + settings_.fetch_grace;
+}
+
+// The bound runs from the later of the anchor and the end of the op before.
+void Group::UpdateClock(OpState& op, Instant now) {
+  if (op.anchor == kNever) return;
+  Instant before = Instant{};
+  if (op.number > oldest_) {
+    before = At(op.number - 1).ended_at;
+    if (before == kNever) return;
+  }
+  op.base = std::max(op.anchor, before);
+  if (op.ended_at != kNever) return;
+  if (op.own_cells == 0) {
+    op.ended_at = op.base;
+  } else if (op.spec.mode == Mode::kExact && now >= op.base + settings_.bound) {
+    op.ended_at = op.base + settings_.bound;  // an exact op holds up the clocks no longer
+  }
+}
+
+void Group::RunOpClocks(Instant now) {
+  for (OpNumber number = oldest_; number <= newest_; ++number) {
+    OpState& op = At(number);
+    if (op.finished && op.OwnShardClosed()) continue;
+    UpdateClock(op, now);
+    if (op.spec.mode == Mode::kBounded && !op.OwnShardClosed()) {
+      const Instant close_at = ScatterDeadline(op);
+      if (close_at <= now) {
+        CloseAllOpen(op, now);
+      } else {
+        WakeBy(close_at);
+      }
+    }
+    if (!op.called || op.finished) continue;
+    const Instant give_up = op.called_at + settings_.op_timeout;
+    const Instant grace_end = op.spec.mode == Mode::kBounded ? GraceEnd(op) : kNever;
+    if (grace_end <= now) {
+      for (Rank k = 0; k < settings_.ranks; ++k) {
+        if (k == settings_.rank) continue;
+        for (CellIndex cell = 0; cell < op.grid.Cells(k) && op.lacking[k] > 0; ++cell) {
+          if (!op.held.Test(op.grid.Flat(k) + cell)) actions_->PlaceZero(number, k, cell);
+        }
+      }
+      Finish(op, OpEnd::Outcome::kDivergent, now);
+    } else if (give_up <= now) {
+      Fail({Code::kTimeout, "op " + std::to_string(number) + " did not end within " +
+                                std::to_string(settings_.op_timeout / milliseconds(1)) +
+                                " ms (op_timeout); waiting for " + DescribeWaiting(number)});
+      return;
+    } else {
+      WakeBy(std::min(give_up, grace_end));
+    }
+  }
+}
+
+// ---- Repair ----------------------------------------------------------------------------------
+
+bool Group::WantsResults(const OpState& op, Rank peer, Instant now) const {
+  if (!op.called || op.finished || op.lacking[peer] == 0) return false;
+  // Before everybody has called there can be no complete result, and before the deadline no other.
+  return op.AllOpened() || (op.spec.mode == Mode::kBounded && now >= ScatterDeadline(op)) ||
+         op.result_seen[peer] > 0;
+}
+
+bool Group::WantsData(const OpState& op, Rank peer) const {
+  return op.opened_from.Test(peer) && op.data_lacking[peer] > 0 && !op.OwnShardClosed();
+}
+
+bool Group::Wants(Rank peer, Instant now) const {
+  for (OpNumber number = oldest_; number <= newest_; ++number) {
+    if (WantsResults(At(number), peer, now) || WantsData(At(number), peer)) return true;
+  }
+  return false;
+}
+
+void Group::RunRepair(Instant now) {
+  for (Rank peer = 0; peer < settings_.ranks; ++peer) {
+    Link& link = links_[peer];
+    if (peer == settings_.rank || link.left) continue;
+    RepeatOpens(peer, now);
+    const Duration repair = link.rtt.repair_time();
+
+    if (!Wants(peer, now)) {
+      link.want_since = kNever;
+      link.ask_backoff = 0;
+    } else {
+      if (link.want_since == kNever) link.want_since = now;
+      if (link.rx.GapOpen(now)) {
+        Ask(peer, /*tail=*/false, now);
+        link.rx.Asked(now);
+      } else {
+        WakeBy(link.rx.GapDue());
+      }
+      const Instant quiet_since = std::max({link.want_since, link.rx.credited_at(), link.asked_at});
+      const Instant due =
+          std::max(quiet_since + BackedOff(repair, link.ask_backoff), link.not_yet_after);
+      if (due <= now) {
+        Ask(peer, /*tail=*/true, now);
+        link.rx.Asked(now);
+        ++link.ask_backoff;
+        WakeBy(now + BackedOff(repair, link.ask_backoff));
+      } else {
+        WakeBy(due);
+      }
+    }
+
+    if (link.tx.in_flight() > 0 && link.tx.Room() < link.tx.credit() / 2) {
+      const Instant due = std::max(link.tx.last_credited_at(), link.report_at) +
+                          BackedOff(2 * repair, link.release_backoff);
+      if (due <= now) {
+        link.tx.ReleaseAll();
+        ++link.release_backoff;
+        counters_->Add(Counter::kSilenceReleases);
+      } else {
+        WakeBy(due);
+      }
+    }
+  }
+}
+
+void Group::RepeatOpens(Rank peer, Instant now) {
+  Link& link = links_[peer];
+  if (link.open_due == kNever) return;
+  bool any = false;
+  const bool due = link.open_due <= now;
+  for (OpNumber number = std::max(oldest_, link.opened + 1); number <= called_; ++number) {
+    if (At(number).open_covered.Test(peer)) continue;
+    any = true;
+    if (due) PushOpen(peer, number);
+  }
+  if (!any) {
+    link.open_due = kNever;
+    return;
+  }
+  if (due) {
+    link.open_gap = std::min(link.open_gap * 2, std::max(kGapMax, link.rtt.repair_time()));
+    link.open_due = now + link.open_gap;
+  }
+  WakeBy(link.open_due);
+}
+
+// Asks the peer for what is missing: below the highest cell seen, or, for the tail, for all of it.
+void Group::Ask(Rank peer, bool tail, Instant now) {
+  Link& link = links_[peer];
+  link.asked_at = now;
+  // The oldest ops are what others wait for; a few at once are enough.
+  std::uint32_t asked = 0;
+  for (OpNumber number = oldest_; number <= newest_ && asked < 4; ++number) {
+    const OpState& op = At(number);
+    const bool results = WantsResults(op, peer, now);
+    const bool data = WantsData(op, peer);
+    if (results) AskForResults(op, peer, tail);
+    if (data) AskForData(op, peer, tail);
+    asked += (results ? 1U : 0U) + (data ? 1U : 0U);
+  }
+}
+
+void Group::AskForData(const OpState& op, Rank peer, bool tail) {
+  ControlItem item{.type = wire::MessageType::kNack, .peer = peer, .op = op.number,
+                   .shard = settings_.rank, .nack = {}};
+  item.nack.stage = Stage::kScatter;
+  item.nack.highest_low = static_cast<std::uint32_t>(links_[peer].rx.highest());
+  RangeWriter ranges(&item.nack);
+  const CellIndex end = tail ? op.own_cells : op.data_seen[peer];
+  for (std::size_t cell = op.received.NextUnset(peer); cell < end;
+       cell = op.received.NextUnset(peer, cell + 1)) {
+    if (op.closed.Test(cell)) continue;
+    if (!ranges.Add(static_cast<CellIndex>(cell))) break;
+  }
+  if (item.nack.range_count > 0) Push(item);
+}
+
+void Group::AskForResults(const OpState& op, Rank peer, bool tail) {
+  ControlItem item{.type = wire::MessageType::kNack, .peer = peer, .op = op.number, .shard = peer,
+                   .nack = {}};
+  item.nack.stage = Stage::kBroadcast;
+  item.nack.highest_low = static_cast<std::uint32_t>(links_[peer].rx.highest());
+  ControlItem sets = item;
+  sets.nack.sets_only = true;
+  RangeWriter ranges(&item.nack);
+  RangeWriter set_ranges(&sets.nack);
+  const std::size_t first = op.grid.Flat(peer);
+  const std::size_t end = first + (tail ? op.grid.Cells(peer) : op.result_seen[peer]);
+  for (std::size_t flat = op.held.NextUnset(first); flat < end;
+       flat = op.held.NextUnset(flat + 1)) {
+    const auto cell = static_cast<CellIndex>(flat - first);
+    const bool staged = op.result_staged[flat] != kNotStaged;
+    if (!(staged ? set_ranges : ranges).Add(cell)) break;
+  }
+  if (item.nack.range_count > 0) Push(item);
+  if (sets.nack.range_count > 0) Push(sets);
+}
+
+// ---- Reports ---------------------------------------------------------------------------------
+
+void Group::RunReportTimers(Instant now) {
+  for (const Rank peer : settings_.serve_order) {
+    Link& link = links_[peer];
+    if (link.left) continue;
+    if (done_ != called_ && link.report_due == kNever) {
+      link.report_due = std::max(link.reported_at, called_at_) + kReportEvery;
+    }
+    if (link.report_due > now) WakeBy(link.report_due);
+  }
+}
+
+}  // namespace optireduce::ubt
