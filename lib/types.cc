@@ -108,11 +108,12 @@ bool Supported(DataType type, ReduceOp op) {
   if (static_cast<std::size_t>(type) >= kDataTypes) return false;
   switch (op) {
     case ReduceOp::kSum:
-    case ReduceOp::kAvg:
     case ReduceOp::kProduct:
     case ReduceOp::kMin:
     case ReduceOp::kMax:
       return true;
+    case ReduceOp::kAvg:  // the average of truth values is none
+      return type != DataType::kBool;
     case ReduceOp::kBitAnd:
     case ReduceOp::kBitOr:
     case ReduceOp::kBitXor:
