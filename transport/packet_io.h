@@ -46,11 +46,14 @@ struct PortCounters {
   std::uint64_t receive_calls = 0;
   std::uint64_t waits = 0;                // times Wait() slept in the kernel
   std::uint64_t send_refused = 0;         // packets that the kernel refused (counted as lost)
-  std::uint64_t receive_queue_drops = 0;  // packets dropped by this port's own receive queue
-  std::uint64_t foreign_packets = 0;      // from an address that is no peer's
+  // Datagrams dropped by this port's own receive queue. A super-packet that came merged counts as
+  // one: how many packets were in it is not known.
+  std::uint64_t receive_queue_drops = 0;
+  std::uint64_t foreign_packets = 0;  // from an address that is no peer's
   // Injected by transport/fault, in packets.
   std::uint64_t fault_dropped = 0;
   std::uint64_t fault_duplicated = 0;
+  std::uint64_t fault_reordered = 0;
   std::uint64_t fault_corrupted = 0;
   std::uint64_t fault_delayed = 0;
 };

@@ -2,6 +2,7 @@
 #ifndef OPTIREDUCE_TEST_LOOPBACK_UDP_PORT_GROUP_H_
 #define OPTIREDUCE_TEST_LOOPBACK_UDP_PORT_GROUP_H_
 
+#include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -89,13 +90,27 @@ inline void ReceiveInto(PacketPort* port, std::size_t count, Packets* packets) {
   }
 }
 
-// Everything that waits now.
-inline std::size_t Drain(PacketPort* port) {
+// Takes in everything that waits now and says how many packets that was.
+inline std::size_t Drain(PacketPort* port, Packets* packets = nullptr) {
   std::size_t count = 0;
   for (auto burst = port->Receive(kNow); !burst.empty(); burst = port->Receive(kNow)) {
     count += burst.size();
+    if (packets == nullptr) continue;
+    for (const RxPacket& p : burst) packets->emplace_back(p.bytes.begin(), p.bytes.end());
   }
   return count;
+}
+
+// Equal packets in equal order; on failure it says where, not everything.
+inline ::testing::AssertionResult Same(const Packets& received, const Packets& sent) {
+  for (std::size_t i = 0; i < std::min(received.size(), sent.size()); ++i) {
+    if (received[i] == sent[i]) continue;
+    return ::testing::AssertionFailure() << "packet " << i << " differs; bytes received "
+                                         << received[i].size() << ", sent " << sent[i].size();
+  }
+  if (received.size() == sent.size()) return ::testing::AssertionSuccess();
+  return ::testing::AssertionFailure()
+         << received.size() << " packets received, " << sent.size() << " sent";
 }
 
 }  // namespace optireduce::test
