@@ -24,21 +24,6 @@ LinkSettings ForLink(const GroupSettings& settings) {
 
 }  // namespace
 
-Status Mismatch(OpNumber op, Rank a, const OpSpec& spec_a, Rank b, const OpSpec& spec_b) {
-  return {Code::kMismatch, "op " + std::to_string(op) + ": ranks differ: rank " +
-                               std::to_string(a) + " called " + Describe(spec_a) + ", rank " +
-                               std::to_string(b) + " called " + Describe(spec_b) +
-                               "; make the same calls in the same order on all ranks"};
-}
-
-std::string Describe(const OpSpec& spec) {
-  std::string text = "all_reduce " + std::string(Name(spec.reduce)) + " of " +
-                     std::to_string(spec.count) + " " + std::string(Name(spec.type)) + " (" +
-                     std::string(Name(spec.mode));
-  if (spec.fingerprint != 0) text += ", key " + std::to_string(spec.fingerprint);
-  return text + ")";
-}
-
 Group::Group(GroupSettings settings, PayloadActions* actions, Counters* counters)
     : settings_(std::move(settings)),
       actions_(actions),
@@ -55,6 +40,7 @@ Group::Group(GroupSettings settings, PayloadActions* actions, Counters* counters
       newest_(settings_.ops_before) {
   OR_CHECK(settings_.sum_order.size() == settings_.ranks);
   OR_CHECK(settings_.serve_order.size() == peers());
+  OR_CHECK(settings_.rank_names.size() == settings_.ranks);
   OR_CHECK(settings_.burst_cells_max >= 1 && settings_.burst_cells_max <= kBurstCellsLimit);
   for (std::uint32_t i = 0; i < settings_.ranks; ++i) place_in_sum_[settings_.sum_order[i]] = i;
   for (Link& link : links_) {
@@ -63,7 +49,7 @@ Group::Group(GroupSettings settings, PayloadActions* actions, Counters* counters
   }
 }
 
-Admission Group::Call(const OpSpec& spec, Instant now, OpNumber* op_out) {
+Admission Group::Call(const OpSpec& spec, Duration timeout, Instant now, OpNumber* op_out) {
   OR_CHECK(failure_.ok());
   const OpNumber number = called_ + 1;
   const OpNumber behind = settings_.ops_behind_max;
@@ -71,7 +57,11 @@ Admission Group::Call(const OpSpec& spec, Instant now, OpNumber* op_out) {
     return Admission::kNoRoomYet;
   }
   for (Rank p = 0; p < settings_.ranks; ++p) {
-    if (p == settings_.rank || links_[p].left) continue;
+    if (p == settings_.rank) continue;
+    if (links_[p].left) {
+      Fail(LeftBefore(p, number));
+      return Admission::kAdmitted;
+    }
     if (number > links_[p].called + behind) return Admission::kNoRoomYet;
   }
   if (!IsOpen(number) && !EnsureOpen(number, settings_.rank, spec)) return Admission::kNoRoomYet;
@@ -87,9 +77,9 @@ Admission Group::Call(const OpSpec& spec, Instant now, OpNumber* op_out) {
   }
   op.called = true;
   op.called_at = now;
+  op.timeout = timeout;
   NoteStart(op, settings_.rank, now, now);
   for (const Rank p : settings_.serve_order) {
-    if (links_[p].left) continue;
     PushOpen(p, number);
     Link& link = links_[p];
     link.open_gap = link.rtt.repair_time();
@@ -118,7 +108,20 @@ void Group::Fail(const Status& cause) {
 void Group::OnPeerLeft(Rank peer) {
   Link& link = links_[peer];
   link.left = true;
+  for (OpNumber number = oldest_; number <= called_; ++number) {
+    const OpState& op = At(number);
+    if (!op.finished && !op.opened_from.Test(peer)) {
+      Fail(LeftBefore(peer, number));
+      return;
+    }
+  }
   Retire();
+}
+
+Status Group::LeftBefore(Rank peer, OpNumber op) const {
+  return {Code::kPeerLost, settings_.rank_names[peer] + " has left the group and does not take " +
+                               "part in op " + std::to_string(op) +
+                               "; all ranks must make the same calls"};
 }
 
 bool Group::Settled() const {
@@ -365,7 +368,7 @@ std::string Group::DescribeWaiting(OpNumber number) const {
   std::string text;
   const auto add = [&text](Rank r, const std::string& what) {
     if (!text.empty()) text += ", ";
-    text += "rank " + std::to_string(r) + " (" + what + ")";
+    text += settings_.rank_names[r] + ": " + what;
   };
   if (!IsOpen(number)) return text;
   const OpState& op = At(number);

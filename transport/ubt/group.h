@@ -39,7 +39,6 @@ struct GroupSettings {
   std::uint64_t op_bytes_max = 0;      // larger ops are refused
   std::uint32_t ops_behind_max = 8;
   std::uint32_t ops_in_flight_max = 8;
-  Duration op_timeout{};
   Duration bound{};                    // of a bounded op, from its anchor
   std::uint32_t scatter_share_pct = 75;
   Duration fetch_grace{};
@@ -49,6 +48,7 @@ struct GroupSettings {
   PacketNumber first_number = 1;       // equal on all ranks
   std::vector<Rank> serve_order;       // peers, in the order in which this rank serves them
   std::vector<Rank> sum_order;         // all ranks, in the order in which this owner adds
+  std::vector<std::string> rank_names;  // for error texts: "rank 2 (10.0.0.2:4711)"
 };
 
 // The largest control message: header and body of a packet of at most this size.
@@ -89,8 +89,9 @@ class Group {
   Group(GroupSettings settings, PayloadActions* actions, Counters* counters);
 
   // ---- The caller's side -------------------------------------------------------------------
-  // Begins this rank's next op. kNoRoomYet: back-pressure, try again after packets came in.
-  Admission Call(const OpSpec& spec, Instant now, OpNumber* op);
+  // Begins this rank's next op, which fails the group when it has not ended after `timeout`.
+  // kNoRoomYet: back-pressure, try again after packets came in. Not after failure().
+  Admission Call(const OpSpec& spec, Duration timeout, Instant now, OpNumber* op);
   // The next op that has ended for this rank's caller.
   std::optional<OpEnd> NextEnd();
   // What was left out of an op, known when it has ended and until it is retired.
@@ -103,6 +104,8 @@ class Group {
   const Status& failure() const { return failure_; }
   // The peer said goodbye: it needs nothing more.
   void OnPeerLeft(Rank peer);
+  // Every slot of ops that may be known at once has its own number modulo this.
+  std::size_t slot_count() const { return slots_.size(); }
   // Every op this rank called has ended, and every peer has all it needs from this rank.
   bool Settled() const;
   // Asks peers that owe it for a report, until Settled().
@@ -167,6 +170,7 @@ class Group {
   void MaybeFinish(OpState& op, Instant now);
   void Finish(OpState& op, OpEnd::Outcome outcome, Instant now);
   void Retire();
+  Status LeftBefore(Rank peer, OpNumber op) const;
   void Push(const ControlItem& item);
   void PushOpen(Rank peer, OpNumber op);
   std::uint32_t peers() const { return settings_.ranks - 1; }

@@ -112,7 +112,7 @@ void Group::RunOpClocks(Instant now) {
       }
     }
     if (!op.called || op.finished) continue;
-    const Instant give_up = op.called_at + settings_.op_timeout;
+    const Instant give_up = op.called_at + op.timeout;
     const Instant grace_end = op.spec.mode == Mode::kBounded ? GraceEnd(op) : kNever;
     if (grace_end <= now) {
       for (Rank k = 0; k < settings_.ranks; ++k) {
@@ -124,7 +124,7 @@ void Group::RunOpClocks(Instant now) {
       Finish(op, OpEnd::Outcome::kDivergent, now);
     } else if (give_up <= now) {
       Fail({Code::kTimeout, "op " + std::to_string(number) + " did not end within " +
-                                std::to_string(settings_.op_timeout / milliseconds(1)) +
+                                std::to_string(op.timeout / milliseconds(1)) +
                                 " ms (op_timeout); waiting for " + DescribeWaiting(number)});
       return;
     } else {

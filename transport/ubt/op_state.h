@@ -36,6 +36,7 @@ struct OpState {
 
   // When whom: starts as this rank dates them (arrival - age), kNever: not known.
   Instant called_at{};
+  Duration timeout{};  // from the call
   std::vector<Instant> starts;
   Bitmap opened_from;   // whose OPEN is in (own: called)
   Bitmap open_covered;  // who is known to have our OPEN

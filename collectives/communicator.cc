@@ -1,0 +1,405 @@
+#include "optireduce/communicator.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+#include "collectives/call.h"
+#include "collectives/driver.h"
+#include "collectives/engine.h"
+#include "collectives/version.h"
+#include "lib/config.h"
+#include "lib/environment.h"
+#include "lib/log.h"
+#include "transport/control/control.h"
+#include "transport/ports.h"
+
+namespace optireduce {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// How long a rank that leaves serves repairs, and then waits for the others' goodbyes.
+constexpr Duration kLinger = seconds(1);
+
+std::string HostName() {
+  std::array<char, 256> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0) return "unknown-host";
+  return name.data();
+}
+
+// Runs the callers' on_end functions, which must not run on the engine. Its thread starts with the
+// first one.
+class CallbackThread {
+ public:
+  ~CallbackThread() {
+    {
+      const std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    wake_.notify_all();
+    if (thread_.joinable()) thread_.join();
+  }
+
+  void Push(std::shared_ptr<Call> call) {
+    const std::lock_guard lock(mutex_);
+    calls_.push_back(std::move(call));
+    if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
+    wake_.notify_all();
+  }
+
+ private:
+  void Run() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      wake_.wait(lock, [this] { return stop_ || !calls_.empty(); });
+      if (calls_.empty()) return;
+      const std::shared_ptr<Call> call = std::move(calls_.front());
+      calls_.pop_front();
+      lock.unlock();
+      call->on_end(call->report);
+      lock.lock();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<std::shared_ptr<Call>> calls_;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+// One rank: the result is its own contribution, rounded as every result is.
+void ReduceAlone(Call& call) {
+  const Kernels kernels = KernelsFor(call.type, call.reduce);
+  constexpr std::uint64_t kPiece = 1024;
+  std::array<std::byte, kPiece * 16> accumulators;
+  const std::size_t element_bytes = ElementBytes(call.type);
+  for (std::uint64_t first = 0; first < call.count; first += kPiece) {
+    const std::size_t count = std::min(kPiece, call.count - first);
+    kernels.load(accumulators.data(), call.in + first * element_bytes, count);
+    kernels.finish(call.out + first * element_bytes, accumulators.data(), count, 1);
+  }
+  call.report.entries = call.count;
+}
+
+}  // namespace
+
+// ---- Work ----------------------------------------------------------------------------------------
+
+Work::Work(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+bool Work::Finished() const { return state_->finished.load(std::memory_order_acquire); }
+
+const Report& Work::Wait() {
+  if (!Finished()) state_->driver->Await(*state_);
+  return state_->report;
+}
+
+// ---- Communicator --------------------------------------------------------------------------------
+
+struct Communicator::Impl {
+  explicit Impl(Config config_in) : config(std::move(config_in)) {}
+
+  void OnCallEnd(std::shared_ptr<Call> call);
+  void OnControlEvent(const control::Event& event);
+  Status Join(const control::Launch& launch);
+  void StartEngine();
+  Status CheckArguments(const void* in, const void* out, std::size_t count, DataType type,
+                        ReduceOp op, const AllReduceOptions& options) const;
+  Mode ModeOf(std::size_t count, DataType type, ReduceOp op, const AllReduceOptions& options) const;
+  Work Submit(std::shared_ptr<Call> call);
+
+  const Config config;
+  Rank rank = 0;
+  std::uint32_t ranks = 1;
+  std::vector<std::string> hosts;
+  std::vector<std::string> endpoints;
+  std::vector<std::string> rank_names;
+
+  // In the order in which they are made; taken apart by the destructor in its own order.
+  std::unique_ptr<BoundPort> port;
+  std::unique_ptr<control::ControlPlane> control;
+  CallbackThread callbacks;
+  std::unique_ptr<Engine> engine;
+  std::unique_ptr<Driver> driver;
+  std::mutex submit_mutex;  // calls enter the engine in one order
+};
+
+void Communicator::Impl::OnCallEnd(std::shared_ptr<Call> call) {
+  Call& ended = *call;
+  const bool has_callback = static_cast<bool>(ended.on_end);
+  driver->OnCallEnd(ended);
+  if (has_callback) callbacks.Push(std::move(call));
+}
+
+void Communicator::Impl::OnControlEvent(const control::Event& event) {
+  switch (event.kind) {
+    case control::Event::Kind::kPeerLeft:
+      engine->PostPeerLeft(event.rank);
+      break;
+    case control::Event::Kind::kPeerLost:
+      engine->PostFailure(Status(event.status.code(), event.status.text())
+                              .Context(rank_names[event.rank] + " is lost"));
+      break;
+    case control::Event::Kind::kAborted:
+      engine->PostFailure(event.status.Context("aborted by " + rank_names[event.rank]));
+      break;
+  }
+  driver->Notify();
+}
+
+Status Communicator::Impl::Join(const control::Launch& launch) {
+  rank = launch.rank;
+  ranks = launch.world_size;
+  const Settings& settings = config.settings();
+  control::LocalInfo info;
+  info.version = kVersion;
+  info.wire_config_text = config.WireText();
+  info.wire_config_hash = config.WireHash();
+  info.host = HostName();
+  info.job_key_file = settings.job_key_file;
+  info.bind_address = settings.net_bind;
+  info.advertise_address = settings.net_advertise;
+  info.family = settings.net_family;
+  const auto bind = [&](const std::string& address) -> Result<std::string> {
+    Result<std::unique_ptr<BoundPort>> bound =
+        BindPort(settings, address, settings.net_advertise, rank);
+    if (!bound.ok()) return bound.status();
+    port = *std::move(bound);
+    return port->endpoint();
+  };
+  auto joined = control::ControlPlane::Join(launch, info, settings.rendezvous_timeout, bind);
+  if (!joined.ok()) return joined.status();
+  control = *std::move(joined);
+  for (const control::Member& member : control->membership().members) {
+    hosts.push_back(member.host);
+    endpoints.push_back(member.data_endpoint);
+    rank_names.push_back("rank " + std::to_string(rank_names.size()) + " (" + member.host + ", " +
+                         member.data_endpoint + ")");
+  }
+  if (ranks == 1) return Status::Ok();
+  OR_RETURN_IF_ERROR(port->SetPeers(endpoints, rank));
+  for (const std::string& notice : port->notices()) Log(LogLevel::kWarning, notice);
+  return Status::Ok();
+}
+
+void Communicator::Impl::StartEngine() {
+  const Settings& settings = config.settings();
+  const control::Membership& membership = control->membership();
+  EngineOptions options(membership.job_key);
+  options.group = MakeGroupSettings(settings, port->port().limits(), rank, ranks);
+  options.group.group_id = membership.group_id;
+  options.group.rank_names = rank_names;
+  options.arena_bytes = settings.arena_bytes_max;
+  options.bucket_bytes_max = settings.bucket_bytes_max;
+  options.calls_queued_max = static_cast<std::uint32_t>(settings.ops_in_flight_max);
+  options.tag = settings.security_tag;
+  options.check = settings.security_check == CheckMode::kOn ||
+                  (settings.security_check == CheckMode::kAuto && settings.mode == Mode::kExact);
+  options.on_failure = [this](const Status& cause) { control->Abort(cause); };
+  options.on_call_end = [this](std::shared_ptr<Call> call) { OnCallEnd(std::move(call)); };
+  engine = std::make_unique<Engine>(std::move(options), &port->port());
+  driver = std::make_unique<Driver>(engine.get(), &port->port(), settings.spin);
+  control->SetEventHandler([this](const control::Event& event) { OnControlEvent(event); });
+  driver->Start();
+}
+
+Communicator::Communicator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+Result<std::unique_ptr<Communicator>> Communicator::Create(const CommunicatorOptions& options) {
+  const std::vector<std::string> environment = ReadEnvironment();
+  Result<Config> config = Config::Load(environment, options.settings, "the program");
+  if (!config.ok()) return config.status().Context("configuration");
+  SetLogLevel(config->settings().log_level);
+  control::ExplicitLaunch explicit_launch;
+  explicit_launch.rank = options.rank;
+  explicit_launch.world_size = options.world_size;
+  explicit_launch.master_address = options.master_address;
+  explicit_launch.master_port = options.master_port;
+  explicit_launch.listen_fd = options.listen_fd;
+  Result<control::Launch> launch = control::LaunchFrom(environment, explicit_launch);
+  if (!launch.ok()) return launch.status().Context("launch");
+  SetLogRank(static_cast<int>(launch->rank));
+
+  auto impl = std::make_unique<Impl>(*std::move(config));
+  const Status joined = impl->Join(*launch);
+  if (!joined.ok()) {
+    return joined.Context("rank " + std::to_string(launch->rank) + " of " +
+                          std::to_string(launch->world_size) + ": join the group");
+  }
+  if (impl->ranks > 1) impl->StartEngine();
+  return std::unique_ptr<Communicator>(new Communicator(std::move(impl)));
+}
+
+Communicator::~Communicator() {
+  if (impl_->driver) {
+    impl_->driver->Stop(kLinger);
+    // What has not ended by now ends here.
+    impl_->engine->PostFailure({Code::kAborted, "the communicator was destroyed"});
+    impl_->engine->Turn(MonotonicNow());
+  }
+  if (impl_->control) {
+    impl_->control->SetEventHandler(nullptr);
+    impl_->control->Leave(kLinger);
+  }
+}
+
+int Communicator::rank() const { return static_cast<int>(impl_->rank); }
+
+int Communicator::size() const { return static_cast<int>(impl_->ranks); }
+
+std::string Communicator::transport() const {
+  return impl_->port ? impl_->port->Describe() : "none (one rank)";
+}
+
+const std::vector<std::string>& Communicator::hosts() const { return impl_->hosts; }
+
+std::vector<Communicator::SettingView> Communicator::settings() const {
+  std::vector<SettingView> views;
+  for (const Config::Row& row : impl_->config.Rows()) {
+    views.push_back({row.path, row.value, row.origin});
+  }
+  return views;
+}
+
+Status Communicator::Impl::CheckArguments(const void* in, const void* out, std::size_t count,
+                                          DataType type, ReduceOp op,
+                                          const AllReduceOptions& options) const {
+  if (static_cast<std::size_t>(type) >= kDataTypes ||
+      static_cast<std::size_t>(op) >= kReduceOps) {
+    return {Code::kInvalidArgument, "all_reduce: unknown data type or operator"};
+  }
+  const std::string pair = std::string(Name(op)) + " of " + std::string(Name(type));
+  if (!Supported(type, op)) {
+    return {Code::kInvalidArgument, "all_reduce: " + pair + " is not defined"};
+  }
+  if (options.mode == Mode::kBounded && !MayBeBounded(type, op)) {
+    return {Code::kInvalidArgument, "all_reduce: " + pair +
+                                        " must be exact; bounded mode is for sums and averages "
+                                        "of floating point"};
+  }
+  if (options.timeout && *options.timeout <= Duration{0}) {
+    return {Code::kInvalidArgument, "all_reduce: the timeout must be longer than 0"};
+  }
+  if (count == 0) return Status::Ok();
+  if (in == nullptr || out == nullptr) {
+    return {Code::kInvalidArgument, "all_reduce: null memory for " + std::to_string(count) +
+                                        " elements"};
+  }
+  const std::size_t bytes_max = ~std::size_t{0} / 2;
+  if (count > bytes_max / ElementBytes(type)) {
+    return {Code::kInvalidArgument, "all_reduce: count " + std::to_string(count) +
+                                        " is more than an address space holds"};
+  }
+  const auto a = reinterpret_cast<std::uintptr_t>(in);
+  const auto b = reinterpret_cast<std::uintptr_t>(out);
+  const std::size_t bytes = count * ElementBytes(type);
+  if (a != b && a < b + bytes && b < a + bytes) {
+    return {Code::kInvalidArgument,
+            "all_reduce: input and output overlap in part; use the same memory or apart"};
+  }
+  return Status::Ok();
+}
+
+// Lossy only where declared, and never for small tensors or values that are no gradients.
+Mode Communicator::Impl::ModeOf(std::size_t count, DataType type, ReduceOp op,
+                                const AllReduceOptions& options) const {
+  if (options.mode) return *options.mode;
+  const Settings& settings = config.settings();
+  const bool large = count * ElementBytes(type) >= settings.bounded_bytes_min;
+  return settings.mode == Mode::kBounded && large && MayBeBounded(type, op) ? Mode::kBounded
+                                                                           : Mode::kExact;
+}
+
+Work Communicator::AllReduce(const void* in, void* out, std::size_t count, DataType type,
+                             ReduceOp op, const AllReduceOptions& options) {
+  auto call = std::make_shared<Call>();
+  call->on_end = options.on_end;
+  const Status status = impl_->CheckArguments(in, out, count, type, op, options);
+  if (!status.ok()) {
+    call->report.outcome = Report::Outcome::kFailed;
+    call->report.status = status;
+    call->finished = true;
+    if (call->on_end) impl_->callbacks.Push(call);
+    return Work(std::move(call));
+  }
+  call->in = static_cast<const std::byte*>(in);
+  call->out = static_cast<std::byte*>(out);
+  call->count = count;
+  call->type = type;
+  call->reduce = op;
+  call->mode = impl_->ModeOf(count, type, op, options);
+  call->key = options.key;
+  call->timeout = options.timeout.value_or(impl_->config.settings().op_timeout);
+  call->driver = impl_->driver.get();
+  return impl_->Submit(std::move(call));
+}
+
+Work Communicator::Impl::Submit(std::shared_ptr<Call> call) {
+  if (ranks == 1) {
+    ReduceAlone(*call);
+    call->finished = true;
+    if (call->on_end) callbacks.Push(call);
+    return Work(std::move(call));
+  }
+  const std::lock_guard lock(submit_mutex);
+  while (!engine->Submit(call)) {
+    // Back-pressure: as many calls as may be are waiting.
+    driver->AwaitRoom();
+  }
+  driver->Notify();
+  return Work(std::move(call));
+}
+
+Status Communicator::Barrier() {
+  Report report = AllReduce(nullptr, nullptr, 0, DataType::kUInt8, ReduceOp::kMax).Wait();
+  return report.outcome == Report::Outcome::kFailed ? report.status.Context("barrier")
+                                                    : Status::Ok();
+}
+
+void Communicator::Abort(const Status& cause) {
+  if (impl_->control) impl_->control->Abort(cause);
+}
+
+Stats Communicator::stats() const {
+  Stats stats;
+  if (!impl_->engine) return stats;
+  for (const CounterRow& row : kCounterRows) {
+    stats.counters.emplace_back(row.name, impl_->engine->counters().Get(row.counter));
+  }
+  PortCounters port;
+  impl_->driver->Inspect([&] {
+    port = impl_->port->port().counters();
+    const ubt::Group& group = impl_->engine->group();
+    for (Rank r = 0; r < impl_->ranks; ++r) {
+      PeerStats peer;
+      if (r != impl_->rank) {
+        const ubt::Link& link = group.link(r);
+        peer = {impl_->endpoints[r], link.packets_sent, link.packets_repeated, link.rx.received(),
+                link.rtt.smoothed()};
+      }
+      stats.peers.push_back(peer);
+    }
+  });
+  stats.counters.emplace_back("port_send_calls", port.send_calls);
+  stats.counters.emplace_back("port_receive_calls", port.receive_calls);
+  stats.counters.emplace_back("port_waits", port.waits);
+  stats.counters.emplace_back("port_packets_received", port.packets_received);
+  stats.counters.emplace_back("port_send_refused", port.send_refused);
+  stats.counters.emplace_back("port_receive_queue_drops", port.receive_queue_drops);
+  stats.counters.emplace_back("port_foreign_packets", port.foreign_packets);
+  stats.counters.emplace_back("fault_dropped", port.fault_dropped);
+  stats.counters.emplace_back("fault_duplicated", port.fault_duplicated);
+  stats.counters.emplace_back("fault_corrupted", port.fault_corrupted);
+  stats.counters.emplace_back("fault_delayed", port.fault_delayed);
+  return stats;
+}
+
+}  // namespace optireduce

@@ -1,0 +1,133 @@
+#include "collectives/driver.h"
+
+#include <algorithm>
+
+namespace optireduce {
+namespace {
+
+using std::chrono::milliseconds;
+
+// A sleep never lasts longer, whatever the engine says.
+constexpr Duration kSleepMax = milliseconds(100);
+// The thread takes over from callers when none has come back for this long.
+constexpr Duration kTakeOver = milliseconds(1);
+
+}  // namespace
+
+Instant MonotonicNow() {
+  return Instant{std::chrono::duration_cast<Duration>(
+      std::chrono::steady_clock::now().time_since_epoch())};
+}
+
+Driver::Driver(Engine* engine, PacketPort* port, Duration spin)
+    : engine_(engine), port_(port), spin_(spin) {}
+
+Driver::~Driver() { Stop(Duration{0}); }
+
+void Driver::Start() { thread_ = std::thread([this] { Run(); }); }
+
+void Driver::Notify() { port_->Wake(); }
+
+void Driver::TurnOrSleep(Instant limit) {
+  Instant now = MonotonicNow();
+  if (engine_->Turn(now)) return;
+  if (spin_ > Duration{0}) {
+    for (const Instant until = now + spin_; now < until; now = MonotonicNow()) {
+      if (engine_->Turn(now)) return;
+      std::this_thread::yield();
+    }
+  }
+  const Instant wake = std::min(engine_->NextWake(), limit);
+  port_->Wait(std::clamp<Duration>(wake - std::min(now, wake), Duration{0}, kSleepMax));
+}
+
+void Driver::NoteProgress() {
+  { const std::lock_guard lock(mutex_); }  // nobody is between its check and its wait
+  progress_.notify_all();
+}
+
+void Driver::OnCallEnd(Call& call) {
+  call.finished.store(true, std::memory_order_release);
+  NoteProgress();
+}
+
+void Driver::Run() {
+  while (!stop_.load(std::memory_order_acquire)) {
+    if (callers_.load(std::memory_order_acquire) > 0) {
+      std::unique_lock lock(mutex_);
+      parked_.wait_for(lock, kTakeOver);
+      continue;
+    }
+    {
+      const std::lock_guard lock(turning_);
+      while (!stop_.load(std::memory_order_acquire) &&
+             callers_.load(std::memory_order_acquire) == 0) {
+        TurnOrSleep(kNever);
+      }
+    }
+    NoteProgress();
+  }
+}
+
+bool Driver::TryTakeOver(std::unique_lock<std::mutex>& turn, const Call* call) {
+  if (turn.try_lock()) return true;
+  port_->Wake();  // the thread, asleep in the kernel, makes way
+  std::unique_lock lock(mutex_);
+  // Whoever lets go of the engine, or ends a call, takes this mutex before it notifies.
+  if (turn.try_lock()) return true;
+  if (call == nullptr || !call->finished.load(std::memory_order_acquire)) {
+    progress_.wait_for(lock, kTakeOver);
+  }
+  return false;
+}
+
+void Driver::Await(Call& call) {
+  callers_.fetch_add(1, std::memory_order_acq_rel);
+  std::unique_lock turn(turning_, std::defer_lock);
+  while (!call.finished.load(std::memory_order_acquire)) {
+    if (turn.owns_lock() || TryTakeOver(turn, &call)) TurnOrSleep(kNever);
+  }
+  Leave(turn);
+}
+
+void Driver::AwaitRoom() {
+  callers_.fetch_add(1, std::memory_order_acq_rel);
+  std::unique_lock turn(turning_, std::defer_lock);
+  if (TryTakeOver(turn, nullptr)) TurnOrSleep(MonotonicNow() + kTakeOver);
+  Leave(turn);
+}
+
+void Driver::Inspect(const std::function<void()>& look) {
+  callers_.fetch_add(1, std::memory_order_acq_rel);
+  std::unique_lock turn(turning_, std::defer_lock);
+  while (!TryTakeOver(turn, nullptr)) {
+  }
+  look();
+  Leave(turn);
+}
+
+void Driver::Leave(std::unique_lock<std::mutex>& turn) {
+  callers_.fetch_sub(1, std::memory_order_acq_rel);
+  if (!turn.owns_lock()) return;
+  turn.unlock();
+  NoteProgress();
+}
+
+void Driver::Stop(Duration linger) {
+  if (!thread_.joinable()) return;
+  stop_.store(true, std::memory_order_release);
+  port_->Wake();
+  thread_.join();
+  const std::lock_guard lock(turning_);
+  const Instant until = MonotonicNow() + linger;
+  Instant ask_at = MonotonicNow();
+  for (Instant now = ask_at; !engine_->Settled() && now < until; now = MonotonicNow()) {
+    if (now >= ask_at) {
+      engine_->AskToSettle(now);
+      ask_at = now + milliseconds(10);
+    }
+    TurnOrSleep(std::min(ask_at, until));
+  }
+}
+
+}  // namespace optireduce

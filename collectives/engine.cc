@@ -1,0 +1,409 @@
+#include "collectives/engine.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "collectives/tar/schedule.h"
+#include "lib/check.h"
+#include "transport/wire/parse.h"
+#include "transport/wire/serialize.h"
+
+namespace optireduce {
+namespace {
+
+// A turn takes in this many bursts and sends this many super-packets at most.
+constexpr int kBurstsPerTurn = 32;
+constexpr int kSendsPerTurn = 16;
+
+// Of the arena, the part in which payloads wait for their turn; the rest holds shards.
+std::size_t PoolBytes(std::size_t arena_bytes) { return arena_bytes / 4; }
+
+std::vector<wire::Sealer> MakeSealers(const EngineOptions& options, bool outgoing) {
+  const wire::GroupKey key =
+      wire::DeriveGroupKey(options.job_key, options.group.group_id, options.group.epoch);
+  std::vector<wire::Sealer> sealers;
+  const Rank self = options.group.rank;
+  for (Rank peer = 0; peer < options.group.ranks; ++peer) {
+    sealers.emplace_back(
+        wire::DerivePairKey(key, outgoing ? self : peer, outgoing ? peer : self),
+        wire::DeriveCookie(key), options.tag, options.check);
+  }
+  return sealers;
+}
+
+}  // namespace
+
+Engine::Engine(EngineOptions options, PacketPort* port)
+    : group_id_(options.group.group_id),
+      epoch_(options.group.epoch),
+      rank_(options.group.rank),
+      ranks_(options.group.ranks),
+      bucket_bytes_max_(options.bucket_bytes_max),
+      on_failure_(std::move(options.on_failure)),
+      on_call_end_(std::move(options.on_call_end)),
+      port_(port),
+      shards_(options.arena_bytes - PoolBytes(options.arena_bytes),
+              std::size_t{4} * options.group.ops_behind_max + 8),
+      cells_(PoolBytes(options.arena_bytes), options.group.cell_bytes),
+      group_(options.group, this, &counters_),
+      ops_(group_.slot_count()),
+      seal_(MakeSealers(options, true)),
+      verify_(MakeSealers(options, false)),
+      queued_(options.calls_queued_max),
+      order_(std::make_unique<ubt::SendOrder>()),
+      headers_(ubt::kBurstCellsLimit * wire::kHeaderBytes),
+      segments_(ubt::kBurstCellsLimit + 1),
+      posted_calls_(options.calls_queued_max) {}
+
+Engine::~Engine() = default;
+
+// ---- From other threads ------------------------------------------------------------------------
+
+bool Engine::Submit(const std::shared_ptr<Call>& call) {
+  const std::lock_guard lock(mutex_);
+  if (!posted_calls_.Push(call)) return false;
+  posted_.store(true, std::memory_order_release);
+  return true;
+}
+
+void Engine::PostFailure(const Status& cause) {
+  const std::lock_guard lock(mutex_);
+  if (posted_failure_.ok()) posted_failure_ = cause;
+  posted_.store(true, std::memory_order_release);
+}
+
+void Engine::PostPeerLeft(Rank peer) {
+  const std::lock_guard lock(mutex_);
+  posted_left_.push_back(peer);
+  posted_.store(true, std::memory_order_release);
+}
+
+bool Engine::TakePosted() {
+  if (!posted_.load(std::memory_order_acquire)) return false;
+  const std::lock_guard lock(mutex_);
+  bool any = !posted_left_.empty() || !posted_failure_.ok();
+  for (const Rank peer : posted_left_) group_.OnPeerLeft(peer);
+  posted_left_.clear();
+  if (!posted_failure_.ok() && group_.failure().ok()) {
+    group_.Fail(posted_failure_);
+    on_failure_ = nullptr;  // the others know already
+  }
+  while (!posted_calls_.empty() && !queued_.full()) {
+    OR_CHECK(queued_.Push(posted_calls_.Pop()));
+    any = true;
+  }
+  posted_.store(!posted_calls_.empty(), std::memory_order_release);
+  return any;
+}
+
+// ---- The turn ----------------------------------------------------------------------------------
+
+bool Engine::Turn(Instant now) {
+  counters_.Add(Counter::kTurns);
+  bool worked = TakePosted();
+  if (failed_) {
+    FailAll(now);
+    return worked;
+  }
+  bool idle = false;
+  worked |= ReceiveAll(now, &idle);
+  worked |= AdmitCalls(now);
+  group_.OnTime(idle, now);
+  worked |= SendAll(idle, now);
+  worked |= EndOps(now);
+  if (!group_.failure().ok()) {
+    failed_ = true;
+    if (on_failure_) on_failure_(group_.failure());
+    FailAll(now);
+    worked = true;
+  }
+  return worked;
+}
+
+bool Engine::ReceiveAll(Instant now, bool* idle) {
+  bool any = false;
+  *idle = false;
+  for (int burst = 0; burst < kBurstsPerTurn && !*idle; ++burst) {
+    const std::span<const RxPacket> packets = port_->Receive(now);
+    *idle = packets.empty();
+    for (const RxPacket& packet : packets) {
+      counters_.Add(TakePacket(packet.bytes, now));
+      counters_.Add(Counter::kPacketsReceived);
+      counters_.Add(Counter::kBytesReceived, packet.bytes.size());
+    }
+    any |= !packets.empty();
+  }
+  if (any) {
+    const std::uint64_t drops = port_->counters().receive_queue_drops;
+    if (drops > receive_drops_) {
+      counters_.Add(Counter::kKernelReceiveDrops, drops - receive_drops_);
+      group_.OnReceiveOverflow();
+      receive_drops_ = drops;
+    }
+  }
+  return any;
+}
+
+// From bytes of anybody to a message of a known peer, or a counter.
+Counter Engine::TakePacket(std::span<const std::byte> packet, Instant now) {
+  wire::Header header;
+  if (wire::ParseHeader(packet, &header) != wire::ParseResult::kOk) return Counter::kMalformed;
+  if (header.group != group_id_) return Counter::kForeignGroup;
+  if (header.epoch != epoch_) return Counter::kStaleEpoch;
+  if (header.sender >= ranks_ || header.sender == rank_) return Counter::kUnknownSender;
+  const OpNumber op = group_.WidenOp(header.op_low);
+  const PacketNumber number = group_.WidenNumber(header.sender, header.number_low);
+  if (!verify_[header.sender].Verify(packet, op, number)) return Counter::kBadTag;
+  return group_.OnPacket(header, op, number, packet.subspan(wire::kHeaderBytes), now);
+}
+
+bool Engine::AdmitCalls(Instant now) {
+  bool any = false;
+  while (!queued_.empty() && group_.failure().ok()) {
+    std::shared_ptr<Call>& call = queued_.Front();
+    if (!call->started) {
+      call->started = true;
+      call->started_at = now;
+    }
+    if (!StartOp(call, now)) break;
+    any = true;
+    if (call->all_handed_out) {
+      if (call->ops_open > 0) running_.push_back(call);
+      queued_.Pop();
+    }
+  }
+  return any;
+}
+
+// The next op of a call. False: no room now.
+bool Engine::StartOp(const std::shared_ptr<Call>& call, Instant now) {
+  const std::uint64_t element_bytes = ElementBytes(call->type);
+  ubt::OpSpec spec;
+  spec.count = std::min(call->count - call->next_element, bucket_bytes_max_ / element_bytes);
+  spec.type = call->type;
+  spec.reduce = call->reduce;
+  spec.mode = call->mode;
+  spec.fingerprint = call->key;
+  // The op's data must be in place before the core opens it: results may be there already.
+  const OpNumber number = group_.called() + 1;
+  OpData& data = Data(number);
+  const std::uint64_t first = call->next_element;
+  data.call = call;
+  data.first_element = first;
+  data.in = call->in + first * element_bytes;
+  data.out = call->out + first * element_bytes;
+  ++call->ops_open;
+  OpNumber op = 0;
+  if (group_.Call(spec, call->timeout, now, &op) == ubt::Admission::kNoRoomYet) {
+    --call->ops_open;
+    data.call = nullptr;
+    return false;
+  }
+  call->next_element += spec.count;
+  call->all_handed_out = call->next_element == call->count;
+  return true;
+}
+
+bool Engine::SendAll(bool idle, Instant now) {
+  if (port_busy_) port_busy_ = !port_->Flush(now);
+  bool any = false;
+  for (int i = 0; i < kSendsPerTurn && !port_busy_; ++i) {
+    if (!group_.NextSend(idle, now, order_.get())) break;
+    any = true;
+    if (!SendOne(*order_, now)) break;
+  }
+  if (any) port_busy_ = !port_->Flush(now);
+  return any;
+}
+
+bool Engine::SendOne(ubt::SendOrder& order, Instant now) {
+  wire::Sealer& seal = seal_[order.peer];
+  std::size_t count = 0;
+  std::size_t bytes = 0;
+  wire::Header header;
+  header.type = order.stage == Stage::kScatter ? wire::MessageType::kData
+                                               : wire::MessageType::kResult;
+  header.sender = static_cast<std::uint16_t>(rank_);
+  header.group = group_id_;
+  header.epoch = epoch_;
+  header.shard = static_cast<std::uint16_t>(order.shard);
+  header.op_low = static_cast<std::uint32_t>(order.op);
+  for (std::uint32_t i = 0; i < order.cell_count; ++i) {
+    const ubt::SendOrder::Cell& cell = order.cells[i];
+    const auto out = std::span<std::byte>(headers_)
+                         .subspan(i * wire::kHeaderBytes)
+                         .first<wire::kHeaderBytes>();
+    header.flags = cell.flags;
+    header.cell = cell.cell;
+    header.number_low = static_cast<std::uint32_t>(cell.number);
+    wire::WriteHeader(header, out);
+    const std::span<const std::byte> payload = PayloadOf(order, cell.cell);
+    seal.Seal(out, {}, payload, order.op, cell.number);
+    segments_[count] = {out, payload};
+    bytes += segments_[count++].bytes();
+  }
+  if (order.control_bytes > 0) {
+    const auto control = std::span<std::byte>(order.control).first(order.control_bytes);
+    seal.Seal(control.first<wire::kHeaderBytes>(), control.subspan(wire::kHeaderBytes), {},
+              order.control_op, order.control_number);
+    segments_[count] = {control, {}};
+    bytes += segments_[count++].bytes();
+  }
+  counters_.Add(Counter::kPacketsSent, count);
+  counters_.Add(Counter::kBytesSent, bytes);
+  const auto segments = std::span<const TxSegment>(segments_).first(count);
+  if (port_->Send(order.peer, segments)) return true;
+  port_busy_ = !port_->Flush(now);
+  // A network that takes nothing has lost the packet; repair brings it.
+  return port_->Send(order.peer, segments);
+}
+
+std::span<const std::byte> Engine::PayloadOf(const ubt::SendOrder& order, CellIndex cell) {
+  OpData& data = Data(order.op);
+  const std::size_t bytes =
+      std::size_t{data.grid.CellElements(order.shard, cell)} * data.grid.element_bytes();
+  if (order.stage == Stage::kBroadcast) return {CellMemory(data, cell), bytes};
+  return {data.in + Offset(data, order.shard, cell), bytes};
+}
+
+// Ends ops for their callers once nothing that was queued points into their memory any more.
+bool Engine::EndOps(Instant now) {
+  if (port_busy_) return false;
+  bool any = false;
+  while (const std::optional<ubt::OpEnd> end = group_.NextEnd()) {
+    any = true;
+    OpData& data = Data(end->op);
+    const ubt::OpState* op = group_.Find(end->op);
+    OR_CHECK(op != nullptr);
+    const std::shared_ptr<Call> call = std::move(data.call);
+    Report& report = call->report;
+    report.entries += op->spec.count * ranks_;
+    report.late_entries += op->ledger.late_entries;
+    report.lost_entries += op->ledger.lost_entries;
+    report.own_left_out_entries += op->ledger.own_left_out_entries;
+    if (op->spec.mode == Mode::kBounded) {
+      const Instant deadline = group_.Deadline(*op);
+      if (deadline != kNever) {
+        report.after_deadline = std::max(report.after_deadline, now - deadline);
+      }
+    }
+    counters_.Add(Counter::kEntriesLost, op->ledger.lost_entries);
+    if (end->outcome == ubt::OpEnd::Outcome::kDivergent) {
+      report.outcome = Report::Outcome::kDivergent;
+      counters_.Add(Counter::kOpsDivergent);
+    } else {
+      counters_.Add(Counter::kOpsAgreed);
+    }
+    if (--call->ops_open == 0 && call->all_handed_out) EndCall(call, now);
+  }
+  return any;
+}
+
+void Engine::EndCall(const std::shared_ptr<Call>& call, Instant now) {
+  std::erase(running_, call);
+  call->report.elapsed = now - call->started_at;
+  on_call_end_(call);
+}
+
+// The group is broken: every call ends with the cause.
+void Engine::FailAll(Instant now) {
+  const auto fail = [&](const std::shared_ptr<Call>& call) {
+    call->report.outcome = Report::Outcome::kFailed;
+    call->report.status = group_.failure();
+    if (call->started) call->report.elapsed = now - call->started_at;
+    counters_.Add(Counter::kOpsFailed);
+    on_call_end_(call);
+  };
+  // Nothing may point into the callers' memory when they get it back.
+  if (!port_->Flush(now)) return;
+  for (OpData& data : ops_) data.call = nullptr;
+  for (const std::shared_ptr<Call>& call : std::exchange(running_, {})) fail(call);
+  while (!queued_.empty()) fail(queued_.Pop());
+}
+
+// ---- Payloads ----------------------------------------------------------------------------------
+
+bool Engine::OpenShard(OpNumber op, const ubt::OpSpec& spec, const ubt::Grid& grid) {
+  OpData& data = Data(op);
+  const Kernels kernels = KernelsFor(spec.type, spec.reduce);
+  std::byte* const shard = shards_.Take(grid.ShardElements(rank_) * kernels.accumulator_bytes);
+  if (shard == nullptr) return false;
+  data.grid = grid;
+  data.kernels = kernels;
+  data.shard = shard;
+  return true;
+}
+
+void Engine::RetireShard(OpNumber op) {
+  Data(op).shard = nullptr;
+  shards_.GiveBackOldest();
+}
+
+ubt::StagedId Engine::Stage(std::span<const std::byte> payload) { return cells_.Take(payload); }
+
+void Engine::Unstage(ubt::StagedId id) { cells_.GiveBack(id); }
+
+void Engine::AddOwn(OpNumber op, CellIndex cell, bool first) {
+  OpData& data = Data(op);
+  const std::byte* const own = data.in + Offset(data, rank_, cell);
+  Add(op, cell,
+      {own, std::size_t{data.grid.CellElements(rank_, cell)} * data.grid.element_bytes()}, first);
+}
+
+void Engine::Add(OpNumber op, CellIndex cell, std::span<const std::byte> payload, bool first) {
+  OpData& data = Data(op);
+  const std::size_t count = payload.size() / data.grid.element_bytes();
+  (first ? data.kernels.load : data.kernels.add)(CellMemory(data, cell), payload.data(), count);
+}
+
+void Engine::AddStaged(OpNumber op, CellIndex cell, ubt::StagedId id, bool first) {
+  Add(op, cell, cells_.Get(id), first);
+  cells_.GiveBack(id);
+}
+
+void Engine::CloseCell(OpNumber op, CellIndex cell, std::uint32_t contributors) {
+  OpData& data = Data(op);
+  std::byte* const memory = CellMemory(data, cell);
+  const std::size_t count = data.grid.CellElements(rank_, cell);
+  if (contributors == 0) {
+    std::memset(memory, 0, count * data.grid.element_bytes());
+    return;
+  }
+  data.kernels.finish(memory, memory, count, ranks_);
+}
+
+void Engine::PlaceOwn(OpNumber op, CellIndex cell) {
+  OpData& data = Data(op);
+  Place(op, rank_, cell,
+        {CellMemory(data, cell),
+         std::size_t{data.grid.CellElements(rank_, cell)} * data.grid.element_bytes()});
+}
+
+void Engine::Place(OpNumber op, Rank shard, CellIndex cell, std::span<const std::byte> payload) {
+  OpData& data = Data(op);
+  std::memcpy(data.out + Offset(data, shard, cell), payload.data(), payload.size());
+}
+
+void Engine::PlaceStaged(OpNumber op, Rank shard, CellIndex cell, ubt::StagedId id) {
+  Place(op, shard, cell, cells_.Get(id));
+  cells_.GiveBack(id);
+}
+
+void Engine::PlaceZero(OpNumber op, Rank shard, CellIndex cell) {
+  OpData& data = Data(op);
+  const std::uint64_t count = data.grid.CellElements(shard, cell);
+  std::memset(data.out + Offset(data, shard, cell), 0, count * data.grid.element_bytes());
+  const std::uint64_t first =
+      data.first_element + data.grid.ShardFirst(shard) + data.grid.CellFirst(cell);
+  Report& report = data.call->report;
+  report.missing_elements += count;
+  auto& ranges = report.missing_ranges;
+  if (!ranges.empty() && ranges.back().first + ranges.back().second == first) {
+    ranges.back().second += count;
+  } else {
+    ranges.emplace_back(first, count);
+  }
+}
+
+}  // namespace optireduce

@@ -1,0 +1,155 @@
+// One rank's engine in one group: moves packets between the port and the protocol core, moves
+// payloads as the core decides, and ends calls. One loop body, Turn(now), bounded in every step; a
+// blocking thread, the caller itself, or the simulator's event queue turns it.
+//
+// Threads: Turn, NextWake, Settled, AskToSettle and the accessors belong to whoever turns it, one
+// thread at a time. Submit and the Post functions may be called from any thread.
+// It knows no sockets, no clock and no rendezvous.
+#ifndef OPTIREDUCE_COLLECTIVES_ENGINE_H_
+#define OPTIREDUCE_COLLECTIVES_ENGINE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "collectives/arena.h"
+#include "collectives/call.h"
+#include "collectives/reduce.h"
+#include "lib/bounded.h"
+#include "lib/counters.h"
+#include "lib/settings.h"
+#include "transport/packet_io.h"
+#include "transport/ubt/group.h"
+#include "transport/wire/seal.h"
+
+namespace optireduce {
+
+struct EngineOptions {
+  explicit EngineOptions(const wire::JobKey& key) : job_key(key) {}
+
+  wire::JobKey job_key;
+  ubt::GroupSettings group;
+  std::size_t arena_bytes = 0;
+  std::uint64_t bucket_bytes_max = 0;
+  std::uint32_t calls_queued_max = 8;
+  TagMode tag = TagMode::kHeader;
+  bool check = false;
+  // Called once, from Turn, when the group fails here: its cause is to reach all ranks.
+  std::function<void(const Status&)> on_failure;
+  // Takes every call that has ended, from Turn; notifies whoever waits for it.
+  std::function<void(std::shared_ptr<Call>)> on_call_end;
+};
+
+// The settings of the protocol core that follow from configuration and from what the port can do.
+ubt::GroupSettings MakeGroupSettings(const Settings& settings, const PortLimits& limits,
+                                     Rank rank, std::uint32_t ranks);
+
+class Engine : private ubt::PayloadActions {
+ public:
+  Engine(EngineOptions options, PacketPort* port);
+  ~Engine() override;
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // Queues a call. False: calls_queued_max calls wait already.
+  bool Submit(const std::shared_ptr<Call>& call);
+  // Ends everything with this cause (an abort, or a lost peer).
+  void PostFailure(const Status& cause);
+  void PostPeerLeft(Rank peer);
+
+  // One turn. True: something was done, turn again; false: nothing to do before NextWake() unless
+  // a packet comes in or something is posted.
+  bool Turn(Instant now);
+  Instant NextWake() const { return group_.NextWake(); }
+
+  // Every call has ended, and every peer has all it needs from this rank.
+  bool Settled() const { return queued_.empty() && running_.empty() && group_.Settled(); }
+  void AskToSettle(Instant now) { group_.AskToSettle(now); }
+
+  const ubt::Group& group() const { return group_; }
+  const Counters& counters() const { return counters_; }
+
+ private:
+  // What an op's payloads are, by op number modulo the core's slots.
+  struct OpData {
+    ubt::Grid grid;
+    Kernels kernels;
+    std::byte* shard = nullptr;  // accumulators while a cell is open, its result when closed
+    std::shared_ptr<Call> call;  // null until called, and after its end
+    std::uint64_t first_element = 0;  // of the call
+    const std::byte* in = nullptr;
+    std::byte* out = nullptr;
+  };
+
+  OpData& Data(OpNumber op) { return ops_[op % ops_.size()]; }
+  std::byte* CellMemory(OpData& data, CellIndex cell) const {
+    return data.shard + data.grid.CellFirst(cell) * data.kernels.accumulator_bytes;
+  }
+  std::size_t Offset(const OpData& data, Rank shard, CellIndex cell) const {
+    return (data.grid.ShardFirst(shard) + data.grid.CellFirst(cell)) * data.grid.element_bytes();
+  }
+
+  // ubt::PayloadActions
+  bool OpenShard(OpNumber op, const ubt::OpSpec& spec, const ubt::Grid& grid) override;
+  void RetireShard(OpNumber op) override;
+  ubt::StagedId Stage(std::span<const std::byte> payload) override;
+  void Unstage(ubt::StagedId id) override;
+  void AddOwn(OpNumber op, CellIndex cell, bool first) override;
+  void Add(OpNumber op, CellIndex cell, std::span<const std::byte> payload, bool first) override;
+  void AddStaged(OpNumber op, CellIndex cell, ubt::StagedId id, bool first) override;
+  void CloseCell(OpNumber op, CellIndex cell, std::uint32_t contributors) override;
+  void PlaceOwn(OpNumber op, CellIndex cell) override;
+  void Place(OpNumber op, Rank shard, CellIndex cell, std::span<const std::byte> payload) override;
+  void PlaceStaged(OpNumber op, Rank shard, CellIndex cell, ubt::StagedId id) override;
+  void PlaceZero(OpNumber op, Rank shard, CellIndex cell) override;
+
+  bool TakePosted();
+  bool ReceiveAll(Instant now, bool* idle);
+  Counter TakePacket(std::span<const std::byte> packet, Instant now);
+  bool AdmitCalls(Instant now);
+  bool StartOp(const std::shared_ptr<Call>& call, Instant now);
+  bool SendAll(bool idle, Instant now);
+  bool SendOne(ubt::SendOrder& order, Instant now);
+  std::span<const std::byte> PayloadOf(const ubt::SendOrder& order, CellIndex cell);
+  bool EndOps(Instant now);
+  void EndCall(const std::shared_ptr<Call>& call, Instant now);
+  void FailAll(Instant now);
+
+  const std::uint32_t group_id_;
+  const std::uint16_t epoch_;
+  const Rank rank_;
+  const std::uint32_t ranks_;
+  const std::uint64_t bucket_bytes_max_;
+  std::function<void(const Status&)> on_failure_;
+  std::function<void(std::shared_ptr<Call>)> on_call_end_;
+  PacketPort* const port_;
+
+  Counters counters_;
+  ShardRing shards_;
+  CellPool cells_;
+  ubt::Group group_;
+  std::vector<OpData> ops_;
+  std::vector<wire::Sealer> seal_;    // by peer: what this rank sends
+  std::vector<wire::Sealer> verify_;  // by peer: what this rank receives
+  RingQueue<std::shared_ptr<Call>> queued_;   // not wholly handed out to ops
+  std::vector<std::shared_ptr<Call>> running_;  // the others that have not ended
+  bool port_busy_ = false;
+  bool failed_ = false;
+  std::uint64_t receive_drops_ = 0;
+  std::unique_ptr<ubt::SendOrder> order_;
+  std::vector<std::byte> headers_;
+  std::vector<TxSegment> segments_;
+
+  std::atomic<bool> posted_{false};
+  std::mutex mutex_;  // guards the posted things below
+  RingQueue<std::shared_ptr<Call>> posted_calls_;
+  std::vector<Rank> posted_left_;
+  Status posted_failure_;
+};
+
+}  // namespace optireduce
+
+#endif  // OPTIREDUCE_COLLECTIVES_ENGINE_H_
