@@ -47,7 +47,7 @@ std::string_view Name(DataType type);  // "float32"
 std::string_view Name(ReduceOp op);    // "sum"
 std::string_view Name(Mode mode);      // "exact"
 
-// True where (type, op) is defined: bitwise operators only on integers and bool.
+// True where (type, op) is defined: bitwise operators only on integers and bool, AVG not on bool.
 bool Supported(DataType type, ReduceOp op);
 // True where a contribution may be left out of the result: SUM and AVG of floating point types.
 bool MayBeBounded(DataType type, ReduceOp op);
