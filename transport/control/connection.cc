@@ -1,5 +1,6 @@
 #include "transport/control/connection.h"
 
+#include <fcntl.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
@@ -15,6 +16,8 @@ constexpr int kKeepaliveIdleS = 10;
 constexpr int kKeepaliveEveryS = 5;
 
 void Tune(Tcp::socket& socket) {
+  // A child that outlives us must not keep the connection from breaking.
+  (void)fcntl(socket.native_handle(), F_SETFD, FD_CLOEXEC);
   ErrorCode ignored;
   socket.set_option(Tcp::no_delay(true), ignored);
   socket.set_option(asio::socket_base::keep_alive(true), ignored);
@@ -139,14 +142,18 @@ void Connection::Close() {
   on_frame_ = nullptr;
   on_end_ = nullptr;
   ErrorCode ignored;
+  // Closing alone would tell the other side nothing while a forked child has the socket too.
+  socket_.shutdown(Tcp::socket::shutdown_both, ignored);
   socket_.close(ignored);
 }
 
 void Connection::End(const std::string& reason, bool clean) {
   if (closed_) return;
   const OnEnd call = std::move(on_end_);
-  Close();
+  on_end_ = nullptr;
   if (call) call(reason, clean);
+  // A peer of another version may still be told so by what was sent just now.
+  if (!(finishing_ && reader_.fault() == FrameReader::Fault::kVersion)) Close();
 }
 
 }  // namespace optireduce::control

@@ -21,8 +21,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
  public:
   using Clock = std::chrono::steady_clock;
   using OnFrame = std::function<void(Frame)>;
-  // Once, when the connection ended for another reason than Close(). `clean`: the other side
-  // closed between two frames.
+  // Once, when the connection ended for another reason than Close(); it is closed after the call,
+  // but for one exception: where the other side speaks another version, what the callee sends and
+  // finishes still goes out, and the callee closes. `clean`: the other side closed between frames.
   using OnEnd = std::function<void(const std::string& reason, bool clean)>;
 
   Connection(Tcp::socket socket, std::size_t welcome_bytes_max);
