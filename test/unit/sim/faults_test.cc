@@ -221,6 +221,23 @@ TEST(Faults, APartitionBlocksItsDirectionInItsInterval) {
   EXPECT_EQ(net.network.counters({1, 2}).delivered, 4u);
 }
 
+TEST(Faults, APartitionHoldsFromItsBeginUntilJustBeforeItsEnd) {
+  NetworkConfig config = PlainConfig();
+  config.node.uplink.rate_bits_per_s = 0;  // a packet is at the switch 1,000 ns after its send
+  BenchNet net(config);
+  const std::vector<NodePair> way = {{0, 1}};
+  net.network.Partition(way, InstantFromNanos(5000), InstantFromNanos(6000));
+  for (const std::int64_t at : {3999, 4000, 4999, 5000}) {
+    net.world.RunUntil(InstantFromNanos(at));
+    net.Send(0, 1, 100);
+  }
+  net.world.RunUntilIdle(100);
+  const auto dropped = net.Of(TraceKind::kDrop);
+  ASSERT_EQ(dropped.size(), 2u);
+  EXPECT_EQ(dropped[0].at_ns, 5000);
+  EXPECT_EQ(dropped[1].at_ns, 5999);
+}
+
 TEST(Faults, PairsBetweenLeavesOutANodeToItself) {
   const std::vector<NodeId> all = {0, 1, 2};
   EXPECT_EQ(Network::PairsBetween(all, all).size(), 6u);
@@ -373,6 +390,21 @@ TEST(Trace, ContentHashSeesEveryByteAndTheLength) {
     hashes.insert(ContentHash(std::span(bytes).first(i)));
   }
   EXPECT_EQ(hashes.size(), 201u);
+}
+
+TEST(Trace, RecordsCarryTheHashOfTheirBytesCorruptedOrNot) {
+  NetworkConfig config = FastConfig();
+  config.conditions.corrupt = 0.5;
+  config.conditions.duplicate = 0.5;
+  BenchNet net(config);
+  std::size_t records = 0;
+  net.network.SetTraceSink([&](const TraceRecord& record) {
+    EXPECT_EQ(record.content_hash, ContentHash(record.bytes));
+    ++records;
+  });
+  for (std::uint8_t i = 0; i < 50; ++i) net.Send(0, 1, 100, i);
+  net.world.RunUntilIdle(1000);
+  EXPECT_GT(records, 100u);
 }
 
 TEST(Trace, RecordsReadAsText) {
