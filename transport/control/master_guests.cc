@@ -52,6 +52,9 @@ Status Master::Adopt(std::string& address) {
   if (protocol) {
     (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
     acceptor_.assign(*protocol, fd, error);
+    // What is accepted inherits it; else the connections' remains would block the port for a while.
+    ErrorCode ignored;
+    acceptor_.set_option(asio::socket_base::reuse_address(true), ignored);
   }
   if (!protocol || error) {
     close(fd);
@@ -128,7 +131,7 @@ Status Master::ListenAt(const Resolver::Addresses& addresses, std::string& addre
     if (error == asio::error::address_in_use) {
       return {Code::kUnavailable,
               "port " + std::to_string(endpoint.port()) + " of " + AddressText(candidate) +
-                  " is in use by another process (see ss -ltnp): choose another MASTER_PORT"};
+                  " is in use (ss -ltnp shows by whom): choose another MASTER_PORT"};
     }
     tried += (tried.empty() ? "" : "; ") + text + ": " + error.message();
   }
