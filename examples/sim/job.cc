@@ -1,0 +1,142 @@
+#include "examples/sim/job.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "lib/check.h"
+
+namespace optireduce::sim {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Every simulated job has the same key: nothing in a simulation may be random.
+wire::JobKey SimKey() {
+  std::array<std::byte, wire::JobKey::kBytes> bytes{};
+  bytes[0] = std::byte{1};
+  return wire::JobKey(bytes);
+}
+
+NetworkConfig ForJob(const JobOptions& options) {
+  NetworkConfig config = options.network;
+  config.nodes = options.ranks;
+  config.seed = options.seed;
+  return config;
+}
+
+}  // namespace
+
+Job::Job(const JobOptions& options) : options_(options), network_(&world_, ForJob(options)) {
+  const Settings& settings = options_.settings;
+  for (Rank rank = 0; rank < options_.ranks; ++rank) {
+    auto node = std::make_unique<Node>();
+    node->port = std::make_unique<SimPort>(&network_, rank);
+    EngineOptions engine(SimKey());
+    engine.group = MakeGroupSettings(settings, node->port->limits(), rank, options_.ranks);
+    engine.group.group_id = 7;
+    engine.group.ops_before = options_.ops_before;
+    engine.group.first_number = options_.first_number;
+    engine.arena_bytes = settings.arena_bytes_max;
+    engine.bucket_bytes_max = settings.bucket_bytes_max;
+    engine.calls_queued_max = 1024;
+    engine.tag = settings.security_tag;
+    engine.check = settings.security_check == CheckMode::kOn;
+    engine.on_call_end = [this, rank](std::shared_ptr<Call> call) { OnCallEnd(rank, call); };
+    node->engine = std::make_unique<Engine>(std::move(engine), node->port.get());
+    nodes_.push_back(std::move(node));
+    network_.SetWake(rank, [this, rank] { TurnBy(rank, world_.now()); });
+  }
+}
+
+Job::~Job() = default;
+
+JobCall& Job::CallAt(Instant at, Rank rank, const CallSpec& spec, std::vector<std::byte> in,
+                     bool in_place) {
+  nodes_[rank]->calls.push_back(std::make_unique<JobCall>());
+  JobCall& entry = *nodes_[rank]->calls.back();
+  entry.in = std::move(in);
+  if (!in_place) entry.out.resize(entry.in.size());
+  entry.call = std::make_shared<Call>();
+  Call& call = *entry.call;
+  call.in = entry.in.data();
+  call.out = in_place ? entry.in.data() : entry.out.data();
+  call.count = spec.count;
+  call.type = spec.type;
+  call.reduce = spec.reduce;
+  call.mode = spec.mode;
+  call.key = spec.key;
+  call.timeout = spec.timeout;
+  ++open_calls_;
+  world_.Schedule(at, [this, rank, &entry] {
+    entry.called_at = world_.now();
+    OR_CHECK(nodes_[rank]->engine->Submit(entry.call));
+    TurnBy(rank, world_.now());
+  });
+  return entry;
+}
+
+void Job::PauseAt(Instant begin, Instant end, Rank rank) {
+  world_.Schedule(begin, [this, rank] { network_.Pause(rank); });
+  world_.Schedule(end, [this, rank] {
+    network_.Resume(rank);
+    TurnBy(rank, world_.now());
+  });
+}
+
+// Makes sure that the rank's engine turns at `at` or before, but not while its CPU is busy.
+void Job::TurnBy(Rank rank, Instant at) {
+  Node& node = *nodes_[rank];
+  at = std::max(at, node.busy_until);
+  if (node.turn && node.turn_at <= at) return;
+  if (node.turn) world_.Cancel(*node.turn);
+  node.turn_at = at;
+  node.turn = world_.Schedule(at, [this, rank] { Turn(rank); });
+}
+
+void Job::Turn(Rank rank) {
+  Node& node = *nodes_[rank];
+  node.turn.reset();
+  if (network_.paused(rank) || network_.down(rank)) return;
+  if (node.engine->Turn(world_.now())) {
+    node.busy_until = world_.now() + options_.turn_cost;
+    TurnBy(rank, node.busy_until);
+  } else if (node.engine->NextWake() != kNever) {
+    TurnBy(rank, std::max(node.engine->NextWake(), world_.now() + Duration{1}));
+  }
+}
+
+void Job::OnCallEnd(Rank rank, const std::shared_ptr<Call>& call) {
+  for (const auto& entry : nodes_[rank]->calls) {
+    if (entry->call != call) continue;
+    entry->ended_at = world_.now();
+    call->finished = true;
+    --open_calls_;
+    if (on_end) on_end(rank, *entry);
+    return;
+  }
+  OR_CHECK(false);
+}
+
+bool Job::RunUntilEnded(Instant limit) {
+  while (open_calls_ > 0 && world_.next_event() <= limit) world_.Step();
+  return open_calls_ == 0;
+}
+
+bool Job::RunUntilSettled(Instant limit) {
+  const auto settled = [this] {
+    return std::all_of(nodes_.begin(), nodes_.end(),
+                       [](const auto& node) { return node->engine->Settled(); });
+  };
+  while (!settled() && world_.now() < limit) {
+    for (Rank rank = 0; rank < ranks(); ++rank) {
+      if (nodes_[rank]->engine->Settled() || network_.paused(rank)) continue;
+      nodes_[rank]->engine->AskToSettle(world_.now());
+      TurnBy(rank, world_.now());
+    }
+    world_.RunUntil(std::min(limit, world_.now() + milliseconds(10)));
+  }
+  return settled();
+}
+
+}  // namespace optireduce::sim

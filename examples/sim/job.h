@@ -1,0 +1,101 @@
+// A job in the simulator: whole engines on a simulated network, turned by its event queue, with
+// callers that call ops at given instants. Real payloads, so that results can be checked.
+//
+// Deterministic: one seed and one program give the same run, bit for bit. One thread.
+// It makes no decision about what is right; examples/sim/checkers does.
+#ifndef OPTIREDUCE_EXAMPLES_SIM_JOB_H_
+#define OPTIREDUCE_EXAMPLES_SIM_JOB_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "collectives/engine.h"
+#include "lib/settings.h"
+#include "transport/sim/network.h"
+#include "transport/sim/sim_port.h"
+#include "transport/sim/world.h"
+
+namespace optireduce::sim {
+
+struct JobOptions {
+  std::uint32_t ranks = 2;
+  std::uint64_t seed = 1;
+  Settings settings;
+  NetworkConfig network;
+  OpNumber ops_before = 0;         // near a wrap in half of all seeds
+  PacketNumber first_number = 1;
+  Duration turn_cost{2'000};       // a rank's CPU is busy that long for a turn that did something
+};
+
+// One call of one rank, and what became of it.
+struct JobCall {
+  std::vector<std::byte> in;
+  std::vector<std::byte> out;  // empty: in place, the result is in `in`
+  std::shared_ptr<Call> call;
+  Instant called_at = kNever;
+  Instant ended_at = kNever;
+  bool ended() const { return ended_at != kNever; }
+  const std::vector<std::byte>& result() const { return out.empty() ? in : out; }
+};
+
+struct CallSpec {
+  DataType type = DataType::kFloat32;
+  ReduceOp reduce = ReduceOp::kSum;
+  Mode mode = Mode::kExact;
+  std::uint64_t count = 0;
+  std::uint64_t key = 0;
+  Duration timeout = std::chrono::seconds(30);
+};
+
+class Job {
+ public:
+  explicit Job(const JobOptions& options);
+  ~Job();
+
+  World& world() { return world_; }
+  Network& network() { return network_; }
+  std::uint32_t ranks() const { return options_.ranks; }
+  const JobOptions& options() const { return options_; }
+  Engine& engine(Rank rank) { return *nodes_[rank]->engine; }
+
+  // Schedules a call of `rank` at `at`; the entry lives as long as the job.
+  JobCall& CallAt(Instant at, Rank rank, const CallSpec& spec, std::vector<std::byte> in,
+                  bool in_place);
+  // Called when a call ends, after its entry is filled in; may call again or overwrite memory.
+  std::function<void(Rank, JobCall&)> on_end;
+
+  // Stops and continues a rank's process.
+  void PauseAt(Instant begin, Instant end, Rank rank);
+
+  // Runs until every call made so far has ended, at most until `limit`. False: something has not.
+  bool RunUntilEnded(Instant limit);
+  // Runs until no rank owes another anything, at most until `limit`.
+  bool RunUntilSettled(Instant limit);
+
+ private:
+  struct Node {
+    std::unique_ptr<SimPort> port;
+    std::unique_ptr<Engine> engine;
+    std::vector<std::unique_ptr<JobCall>> calls;
+    std::optional<EventId> turn;  // the next one
+    Instant turn_at = kNever;
+    Instant busy_until{};
+  };
+
+  void TurnBy(Rank rank, Instant at);
+  void Turn(Rank rank);
+  void OnCallEnd(Rank rank, const std::shared_ptr<Call>& call);
+
+  JobOptions options_;
+  World world_;
+  Network network_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  std::uint64_t open_calls_ = 0;
+};
+
+}  // namespace optireduce::sim
+
+#endif  // OPTIREDUCE_EXAMPLES_SIM_JOB_H_
