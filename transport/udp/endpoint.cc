@@ -111,13 +111,14 @@ std::string Endpoint::Host() const {
   if (!is_ipv6()) return "none";
   inet_ntop(AF_INET6, &address_.v6.sin6_addr, text, sizeof text);
   std::string host = text;
-  if (scope_id() != 0) host += "%" + std::to_string(scope_id());
+  if (scope_id() != 0) host.append("%").append(std::to_string(scope_id()));
   return host;
 }
 
 std::string Endpoint::ToString() const {
-  const std::string port_text = std::to_string(port());
-  return is_ipv6() ? "[" + Host() + "]:" + port_text : Host() + ":" + port_text;
+  std::string text = is_ipv6() ? "[" : "";
+  text.append(Host()).append(is_ipv6() ? "]:" : ":").append(std::to_string(port()));
+  return text;
 }
 
 bool operator==(const Endpoint& a, const Endpoint& b) {

@@ -1,4 +1,5 @@
-// Endpoint: a numeric IPv4 or IPv6 address with a UDP port, as sockets, text and hash tables need it.
+// Endpoint: a numeric IPv4 or IPv6 address with a UDP port, as sockets, text and hash tables need
+// it.
 //
 // A plain value; any thread. It never resolves a name: who has one asks the resolver first.
 #ifndef OPTIREDUCE_TRANSPORT_UDP_ENDPOINT_H_

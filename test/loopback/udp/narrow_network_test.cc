@@ -15,7 +15,7 @@
 namespace optireduce::test {
 namespace {
 
-using ::testing::ElementsAre;
+using ::testing::Contains;
 using ::testing::HasSubstr;
 
 // Runs `body` on a thread of a new network namespace with loopback up and of this MTU; false where
@@ -56,7 +56,7 @@ TEST(NarrowNetworkTest, PacketsAboveThePathMtuAreRefusedAndNotFragmented) {
     EXPECT_EQ(group[0].counters().send_refused, 10u);
     EXPECT_EQ(group[0].counters().packets_sent, 12u);
     EXPECT_EQ(group[0].gso(), gso);  // it was not the offload's fault
-    EXPECT_THAT(group[0].notices(), ElementsAre(HasSubstr("a packet of 1472 bytes to 127.0.0.1")));
+    EXPECT_THAT(group[0].notices(), Contains(HasSubstr("a packet of 1472 bytes to 127.0.0.1")));
   });
   if (!entered) GTEST_SKIP() << "may not make a network namespace";
 }
@@ -73,7 +73,7 @@ TEST(NarrowNetworkTest, NoRouteIsLoss) {
     ASSERT_TRUE(group[0].Flush(kNow));
     EXPECT_EQ(group[0].counters().send_refused, 3u);
     EXPECT_EQ(group[0].counters().packets_sent, 3u);
-    EXPECT_THAT(group[0].notices(), ElementsAre(HasSubstr("192.0.2.1:9 was refused")));
+    EXPECT_THAT(group[0].notices(), Contains(HasSubstr("192.0.2.1:9 was refused")));
   });
   if (!entered) GTEST_SKIP() << "may not make a network namespace";
 }

@@ -15,6 +15,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -43,15 +44,15 @@ TEST_P(UdpPortTransferTest, SuperPacketsArriveCompleteInOrderAndEqual) {
   const std::size_t packet_bytes = group[0].limits().packet_bytes_max;
   const std::size_t full = group[0].limits().segments_max - 1;
   Packets sent;
+  Packets received;
   for (unsigned i = 0; i < 5; ++i) {
     // Full packets and a short last one; the last super-packet is a single packet.
     const SuperPacket super_packet(i < 4 ? full : 0, packet_bytes, 100 + i, i);
     sent.insert(sent.end(), super_packet.packets.begin(), super_packet.packets.end());
     ASSERT_TRUE(group[0].Send(1, super_packet.segments));
     ASSERT_TRUE(group[0].Flush(kNow));
+    ReceiveInto(&group[1], sent.size(), &received);
   }
-  Packets received;
-  ReceiveInto(&group[1], sent.size(), &received);
   EXPECT_TRUE(Same(received, sent));
   EXPECT_EQ(Drain(&group[2]), 0u);
 
@@ -188,7 +189,7 @@ TEST(UdpPortTest, GivesSegmentationUpWhereASendFailsWithIt) {
   ReceiveInto(&group[1], sent.size(), &received);
   EXPECT_TRUE(Same(received, sent));
   EXPECT_FALSE(group[0].gso());
-  EXPECT_THAT(group[0].notices(), ElementsAre(HasSubstr("segmentation offload given up")));
+  EXPECT_THAT(group[0].notices(), Contains(HasSubstr("segmentation offload given up")).Times(1));
   EXPECT_THAT(group[0].Describe(), HasSubstr("gso=off"));
   EXPECT_EQ(group[0].counters().packets_sent, sent.size());
   EXPECT_EQ(group[0].counters().send_refused, 0u);
