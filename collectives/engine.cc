@@ -15,6 +15,7 @@ namespace {
 // A turn takes in this many bursts and sends this many super-packets at most.
 constexpr int kBurstsPerTurn = 32;
 constexpr int kSendsPerTurn = 16;
+constexpr Duration kLookAtDropsEvery = std::chrono::milliseconds(1);
 
 // Of the arena, the part in which payloads wait for their turn; the rest holds shards.
 std::size_t PoolBytes(std::size_t arena_bytes) { return arena_bytes / 4; }
@@ -134,7 +135,8 @@ bool Engine::ReceiveAll(Instant now, bool* idle) {
     }
     any |= !packets.empty();
   }
-  if (any) {
+  if (any && now >= look_at_drops_) {
+    look_at_drops_ = now + kLookAtDropsEvery;  // it may cost a system call
     const std::uint64_t drops = port_->counters().receive_queue_drops;
     if (drops > receive_drops_) {
       counters_.Add(Counter::kKernelReceiveDrops, drops - receive_drops_);
@@ -214,6 +216,7 @@ bool Engine::SendAll(bool idle, Instant now) {
     if (!SendOne(*order_, now)) break;
   }
   if (any) port_busy_ = !port_->Flush(now);
+  GiveBackShards();
   return any;
 }
 
@@ -273,22 +276,16 @@ bool Engine::EndOps(Instant now) {
   bool any = false;
   while (const std::optional<ubt::OpEnd> end = group_.NextEnd()) {
     any = true;
-    OpData& data = Data(end->op);
-    const ubt::OpState* op = group_.Find(end->op);
-    OR_CHECK(op != nullptr);
-    const std::shared_ptr<Call> call = std::move(data.call);
+    const std::shared_ptr<Call> call = std::move(Data(end->op).call);
     Report& report = call->report;
-    report.entries += op->spec.count * ranks_;
-    report.late_entries += op->ledger.late_entries;
-    report.lost_entries += op->ledger.lost_entries;
-    report.own_left_out_entries += op->ledger.own_left_out_entries;
-    if (op->spec.mode == Mode::kBounded) {
-      const Instant deadline = group_.Deadline(*op);
-      if (deadline != kNever) {
-        report.after_deadline = std::max(report.after_deadline, now - deadline);
-      }
+    report.entries += end->count * ranks_;
+    report.late_entries += end->ledger.late_entries;
+    report.lost_entries += end->ledger.lost_entries;
+    report.own_left_out_entries += end->ledger.own_left_out_entries;
+    if (end->deadline != kNever && end->ended_at > end->deadline) {
+      report.after_deadline = std::max(report.after_deadline, end->ended_at - end->deadline);
     }
-    counters_.Add(Counter::kEntriesLost, op->ledger.lost_entries);
+    counters_.Add(Counter::kEntriesLost, end->ledger.lost_entries);
     if (end->outcome == ubt::OpEnd::Outcome::kDivergent) {
       report.outcome = Report::Outcome::kDivergent;
       counters_.Add(Counter::kOpsDivergent);
@@ -337,7 +334,12 @@ bool Engine::OpenShard(OpNumber op, const ubt::OpSpec& spec, const ubt::Grid& gr
 
 void Engine::RetireShard(OpNumber op) {
   Data(op).shard = nullptr;
-  shards_.GiveBackOldest();
+  ++shards_retired_;
+}
+
+// Once nothing that is queued in the port points into them any more.
+void Engine::GiveBackShards() {
+  for (; shards_retired_ > 0 && !port_busy_; --shards_retired_) shards_.GiveBackOldest();
 }
 
 ubt::StagedId Engine::Stage(std::span<const std::byte> payload) { return cells_.Take(payload); }

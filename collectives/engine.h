@@ -114,6 +114,7 @@ class Engine : private ubt::PayloadActions {
   bool SendAll(bool idle, Instant now);
   bool SendOne(ubt::SendOrder& order, Instant now);
   std::span<const std::byte> PayloadOf(const ubt::SendOrder& order, CellIndex cell);
+  void GiveBackShards();
   bool EndOps(Instant now);
   void EndCall(const std::shared_ptr<Call>& call, Instant now);
   void FailAll(Instant now);
@@ -139,6 +140,8 @@ class Engine : private ubt::PayloadActions {
   bool port_busy_ = false;
   bool failed_ = false;
   std::uint64_t receive_drops_ = 0;
+  Instant look_at_drops_{};
+  std::size_t shards_retired_ = 0;  // and not given back yet
   std::unique_ptr<ubt::SendOrder> order_;
   std::vector<std::byte> headers_;
   std::vector<TxSegment> segments_;

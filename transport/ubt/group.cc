@@ -82,8 +82,8 @@ Admission Group::Call(const OpSpec& spec, Duration timeout, Instant now, OpNumbe
   for (const Rank p : settings_.serve_order) {
     PushOpen(p, number);
     Link& link = links_[p];
-    link.open_gap = link.rtt.repair_time();
-    if (link.open_due == kNever) link.open_due = now + link.open_gap;
+    link.open_backoff = 0;
+    if (link.open_due == kNever) link.open_due = now + link.rtt.repair_time();
   }
   TakeOwnContribution(op, now);
   PlaceStagedResults(op);
@@ -96,8 +96,6 @@ std::optional<OpEnd> Group::NextEnd() {
   if (ends_.empty()) return std::nullopt;
   return ends_.Pop();
 }
-
-const OpState* Group::Find(OpNumber op) const { return IsOpen(op) ? &At(op) : nullptr; }
 
 void Group::Fail(const Status& cause) {
   OR_CHECK(!cause.ok());
@@ -299,6 +297,10 @@ void Group::NoteOwnSet(OpState& op, CellIndex cell) {
 }
 
 void Group::OnOwnShardClosed(OpState& op, Instant now) {
+  // What came before its sender's OPEN and is decided without it.
+  for (Rank r = 0; r < settings_.ranks && op.early_count > 0; ++r) {
+    if (!op.opened_from.Test(r)) TakeEarlyData(op, r, now);
+  }
   if (op.ended_at == kNever) op.ended_at = now;
   MaybeFinish(op, now);
 }
@@ -323,7 +325,8 @@ void Group::Finish(OpState& op, OpEnd::Outcome outcome, Instant now) {
   }
   if (op.ended_at == kNever) op.ended_at = now;
   if (outcome == OpEnd::Outcome::kDivergent) divergent_ = op.number;
-  OR_CHECK(ends_.Push({op.number, outcome}));
+  const Instant deadline = op.spec.mode == Mode::kBounded ? Deadline(op) : kNever;
+  OR_CHECK(ends_.Push({op.number, outcome, op.spec.count, op.ledger, deadline, now}));
   while (done_ < called_ && At(done_ + 1).finished) ++done_;
   for (Link& link : links_) {
     // Told soon, unless the next op's OPEN tells it first; repeated, as it may be lost.
@@ -366,7 +369,7 @@ void Group::OnReceiveOverflow() {
 
 std::string Group::DescribeWaiting(OpNumber number) const {
   std::string text;
-  const auto add = [&text](Rank r, const std::string& what) {
+  const auto add = [this, &text](Rank r, const std::string& what) {
     if (!text.empty()) text += ", ";
     text += settings_.rank_names[r] + ": " + what;
   };

@@ -80,6 +80,10 @@ struct OpEnd {
   enum class Outcome : std::uint8_t { kAgreed, kDivergent };
   OpNumber op = 0;
   Outcome outcome = Outcome::kAgreed;
+  std::uint64_t count = 0;     // elements
+  LossLedger ledger;
+  Instant deadline = kNever;   // of a bounded op
+  Instant ended_at{};
 };
 
 enum class Admission : std::uint8_t { kAdmitted, kNoRoomYet };
@@ -94,10 +98,6 @@ class Group {
   Admission Call(const OpSpec& spec, Duration timeout, Instant now, OpNumber* op);
   // The next op that has ended for this rank's caller.
   std::optional<OpEnd> NextEnd();
-  // What was left out of an op, known when it has ended and until it is retired.
-  const OpState* Find(OpNumber op) const;
-  // The deadline of an op of bounded mode, kNever when its clock does not run yet.
-  Instant Deadline(const OpState& op) const;
 
   // Ends everything; no packet is sent or accepted any more. The first cause stays.
   void Fail(const Status& cause);
@@ -191,6 +191,8 @@ class Group {
   Counter OnNotYet(Link& link, const wire::Header& header, OpNumber op,
                    std::span<const std::byte> body, Instant now);
   void TakeReport(Link& link, const wire::ReportBlock& report, PacketNumber number, Instant now);
+  void ResendLostOpens(Link& link, PacketNumber seen, Instant now);
+  void TakeEarlyData(OpState& op, Rank sender, Instant now);
   bool RepeatData(OpState& op, Rank owner, const wire::CellRange& range, PacketNumber seen,
                   const Link& link, Instant now);
   bool RepeatResults(OpState& op, Rank peer, const wire::CellRange& range, PacketNumber seen,
@@ -211,13 +213,15 @@ class Group {
                SendOrder* out);
   bool ReportDue(const Link& link, Instant now) const;
   void WriteReportMessage(Rank peer, std::uint8_t flags, Instant now, SendOrder* out);
-  wire::ReportBlock MakeReport(const Link& link, Instant now) const;
+  wire::ReportBlock MakeReport(Link& link, Instant now);
   void NoteReported(Link& link, Instant now);
 
   // group_timers.cc
   void RunOpClocks(Instant now);
   void UpdateClock(OpState& op, Instant now);
   Instant ScatterDeadline(const OpState& op) const;
+  // Of an op of bounded mode, kNever when its clock does not run yet.
+  Instant Deadline(const OpState& op) const;
   Instant GraceEnd(const OpState& op) const;
   void RunRepair(Instant now);
   bool WantsResults(const OpState& op, Rank peer, Instant now) const;

@@ -1,6 +1,7 @@
 // One handler per message. Every packet gets exactly one verdict.
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "lib/check.h"
 #include "lib/serial.h"
@@ -87,6 +88,7 @@ Counter Group::OnOpen(Link& link, Rank sender, OpNumber number, PacketNumber pac
   const auto age = Duration(static_cast<Duration::rep>(
       std::min<std::uint64_t>(open.report.age_ns, std::uint64_t{1} << 62)));
   NoteStart(op, sender, now - std::min(age, now - Instant{}), now);
+  if (op.early_count > 0) TakeEarlyData(op, sender, now);
   while (link.opens_in < newest_) {
     const OpNumber next = link.opens_in + 1;
     if (next >= oldest_ && !At(next).opened_from.Test(sender)) break;
@@ -96,12 +98,30 @@ Counter Group::OnOpen(Link& link, Rank sender, OpNumber number, PacketNumber pac
   return Counter::kAccepted;
 }
 
+// The sender's OPEN has come after some of its contributions, or the shard was decided without it:
+// what waits for that becomes a contribution, or is dropped where its cell is closed.
+void Group::TakeEarlyData(OpState& op, Rank sender, Instant now) {
+  for (CellIndex cell = 0; cell < op.own_cells && op.early_count > 0; ++cell) {
+    StagedId& waiting = op.data_staged[op.OwnIndex(sender, cell)];
+    if (waiting == kNotStaged || op.received.Test(sender, cell)) continue;
+    --op.early_count;
+    if (op.closed.Test(cell)) {
+      actions_->Unstage(std::exchange(waiting, kNotStaged));
+      continue;
+    }
+    op.received.Set(sender, cell);
+    ++op.in[cell];
+    --op.data_lacking[sender];
+    op.data_seen[sender] = cell + 1;
+    Advance(op, cell, now);
+  }
+}
+
 Counter Group::OnData(Link& link, Rank sender, const wire::Header& header, OpNumber number,
                       std::span<const std::byte> payload, Instant now) {
   if (header.shard != settings_.rank) return Counter::kMalformed;
   if (number < oldest_) return Counter::kLate;
-  // A contribution counts only after its sender's OPEN was compared.
-  if (!IsOpen(number) || !At(number).opened_from.Test(sender)) return RefuseForRoom(link, now);
+  if (!IsOpen(number)) return RefuseForRoom(link, now);
   OpState& op = At(number);
   const CellIndex cell = header.cell;
   if (cell >= op.own_cells ||
@@ -111,6 +131,16 @@ Counter Group::OnData(Link& link, Rank sender, const wire::Header& header, OpNum
   }
   if (op.received.Test(sender, cell)) return Counter::kDuplicate;
   if (op.closed.Test(cell)) return Counter::kLate;
+  if (!op.opened_from.Test(sender)) {
+    // A contribution counts only after its sender's OPEN was compared: until then it waits.
+    StagedId& waiting = op.data_staged[op.OwnIndex(sender, cell)];
+    if (waiting != kNotStaged) return Counter::kDuplicate;
+    link.answer_wanted = true;  // a report shows the sender that its OPEN is lost
+    waiting = actions_->Stage(payload);
+    if (waiting == kNotStaged) return RefuseForRoom(link, now);
+    ++op.early_count;
+    return Counter::kWaited;
+  }
 
   const std::uint32_t place = place_in_sum_[sender];
   std::uint16_t& next = op.next[cell];
@@ -335,6 +365,21 @@ void Group::TakeReport(Link& link, const wire::ReportBlock& report, PacketNumber
   link.done = std::max(link.done, std::min(report.done, called_));
   link.divergent = std::max(link.divergent, std::min(report.divergent, ahead));
   if (link.done != done_before) Retire();
+  ResendLostOpens(link, highest, now);
+}
+
+// The peer has seen packets past one of our OPENs and does not have it: it was lost.
+void Group::ResendLostOpens(Link& link, PacketNumber seen, Instant now) {
+  const auto peer = static_cast<Rank>(&link - links_.data());
+  for (OpNumber number = std::max(oldest_, link.opened + 1); number <= called_; ++number) {
+    OpState& op = At(number);
+    if (op.open_covered.Test(peer) || op.open_number[peer] == 0 || op.open_number[peer] > seen) {
+      continue;
+    }
+    op.open_number[peer] = 0;  // until it has gone out again
+    PushOpen(peer, number);
+    link.open_due = now + link.rtt.repair_time();
+  }
 }
 
 Counter Group::OnNotYet(Link& link, const wire::Header& header, OpNumber number,

@@ -78,8 +78,9 @@ bool Group::WriteControl(const ControlItem& item, Instant now, SendOrder* out) {
   switch (item.type) {
     case MessageType::kOpen: {
       if (!IsOpen(item.op)) return false;
-      const OpState& op = At(item.op);
+      OpState& op = At(item.op);
       BeginControl(item, now, out);
+      op.open_number[item.peer] = out->control_number;
       wire::Open open;
       open.report = MakeReport(link, now);
       open.report.age_ns = static_cast<std::uint64_t>((now - op.called_at).count());
@@ -151,11 +152,12 @@ bool Group::WriteSets(const ControlItem& item, Instant now, SendOrder* out) {
 // the time for it has come.
 bool Group::ReportDue(const Link& link, Instant now) const {
   const PacketNumber since = link.rx.highest() - link.credited_at_report;
-  return link.answer_wanted || since * 8 >= std::uint64_t{link.grant.packets()} * 3 ||
+  return link.answer_wanted || since * 8 >= std::uint64_t{link.grant.told_packets()} * 3 ||
          link.report_due <= now;
 }
 
-wire::ReportBlock Group::MakeReport(const Link& link, Instant now) const {
+wire::ReportBlock Group::MakeReport(Link& link, Instant now) {
+  if (link.rx.highest() != link.credited_at_report) link.grant.OnCleanReport();
   wire::ReportBlock report;
   report.credit = link.grant.packets();
   report.received_low = static_cast<std::uint32_t>(link.rx.received());
@@ -170,7 +172,6 @@ wire::ReportBlock Group::MakeReport(const Link& link, Instant now) const {
 }
 
 void Group::NoteReported(Link& link, Instant now) {
-  if (link.rx.highest() != link.credited_at_report) link.grant.OnCleanReport();
   link.credited_at_report = link.rx.highest();
   link.answer_wanted = false;
   if (done_ != called_) {
@@ -216,7 +217,9 @@ bool Group::NextCells(Rank peer, bool idle, Instant now, SendOrder* out) {
   if (!FillRepeats(peer, most, now, out) && !FillNew(peer, most, idle, now, out)) return false;
   out->peer = peer;
   const PacketNumber since = link.rx.highest() - link.credited_at_report;
-  if (since * 4 >= link.grant.packets() || ReportDue(link, now)) {
+  // Only the last packet of a super-packet may be short, and the last cell of a shard is.
+  const bool full = At(out->op).grid.CellIsFull(out->shard, out->cells[out->cell_count - 1].cell);
+  if (full && (since * 4 >= link.grant.told_packets() || ReportDue(link, now))) {
     WriteReportMessage(peer, 0, now, out);
   }
   return true;

@@ -13,11 +13,13 @@ using std::chrono::milliseconds;
 constexpr Duration kReportEvery = milliseconds(10);
 // A turn this long after the last one means that the process was stopped or starved.
 constexpr Duration kPause = milliseconds(20);
-constexpr Duration kGapMax = milliseconds(100);
 
-// A duration that grows with each try in vain.
+// A duration that grows with each try in vain, to a bound: under heavy loss it is the tries that
+// are lost, and what they ask for is filtered by their addressee anyway.
 Duration BackedOff(Duration base, std::uint32_t tries) {
-  return std::min(base * (1 << std::min(tries, 7U)), std::max(base, kGapMax));
+  const Duration most = std::max(base, std::clamp<Duration>(8 * base, milliseconds(4),
+                                                            milliseconds(100)));
+  return std::min(base * (1 << std::min(tries, 7U)), most);
 }
 
 // Collects cells, in ascending order, into ranges of one NACK.
@@ -213,8 +215,7 @@ void Group::RepeatOpens(Rank peer, Instant now) {
     return;
   }
   if (due) {
-    link.open_gap = std::min(link.open_gap * 2, std::max(kGapMax, link.rtt.repair_time()));
-    link.open_due = now + link.open_gap;
+    link.open_due = now + BackedOff(link.rtt.repair_time(), ++link.open_backoff);
   }
   WakeBy(link.open_due);
 }

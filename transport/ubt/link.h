@@ -137,9 +137,15 @@ class CreditGrant {
   explicit CreditGrant(const LinkSettings& settings)
       : start_(settings.credit_start_packets),
         max_(settings.credit_max_packets),
-        granted_(settings.credit_start_packets) {}
+        granted_(settings.credit_start_packets),
+        told_(settings.credit_start_packets) {}
   std::uint32_t packets() const { return granted_; }
-  void OnCleanReport() { granted_ = granted_ * 2 < max_ ? granted_ * 2 : max_; }
+  // What the peer has in any case, should the last report have been lost.
+  std::uint32_t told_packets() const { return told_ < granted_ ? told_ : granted_; }
+  void OnCleanReport() {
+    told_ = granted_;
+    granted_ = granted_ * 2 < max_ ? granted_ * 2 : max_;
+  }
   void OnOverflow() { granted_ = granted_ / 2 > kMin ? granted_ / 2 : (max_ < kMin ? max_ : kMin); }
   void OnIdle() { granted_ = start_; }
 
@@ -148,6 +154,7 @@ class CreditGrant {
   std::uint32_t start_;
   std::uint32_t max_;
   std::uint32_t granted_;
+  std::uint32_t told_;
 };
 
 // Everything about one peer.
@@ -183,7 +190,7 @@ struct Link {
 
   // Timers of repair.
   Instant open_due = kNever;  // next repeat of OPENs that the peer does not cover yet
-  Duration open_gap{0};
+  std::uint32_t open_backoff = 0;
   Instant want_since = kNever;  // since when something of this peer's is wanted without a break
   Instant asked_at{};
   std::uint32_t ask_backoff = 0;      // asked in vain since something came

@@ -14,6 +14,7 @@ void OpState::Reset(OpNumber new_number, const OpSpec& new_spec, const Grid& new
   starts.assign(ranks, kNever);
   opened_from.Reset(ranks);
   open_covered.Reset(ranks);
+  open_number.assign(ranks, 0);
   all_opened_at = kNever;
   anchor = kNever;
   base = kNever;
@@ -48,7 +49,7 @@ void OpState::Reset(OpNumber new_number, const OpSpec& new_spec, const Grid& new
   data_lacking.assign(ranks, own_cells);
   data_lacking[self] = 0;
   data_seen.assign(ranks, 0);
-  staged_count = 0;
+  early_count = 0;
   excluded.Reset(ranks);
 
   closed.Reset(own_cells);

@@ -40,6 +40,7 @@ struct OpState {
   std::vector<Instant> starts;
   Bitmap opened_from;   // whose OPEN is in (own: called)
   Bitmap open_covered;  // who is known to have our OPEN
+  std::vector<PacketNumber> open_number;  // with which it last went out, 0: it did not
   Instant all_opened_at = kNever;
 
   // The clock of the op at this rank; kNever: not known yet.
@@ -71,7 +72,7 @@ struct OpState {
   std::vector<std::uint16_t> in;    // contributions received
   std::vector<CellIndex> data_lacking;
   std::vector<CellIndex> data_seen;  // one past the highest cell seen
-  std::uint64_t staged_count = 0;    // contributions waiting for their turn
+  std::uint64_t early_count = 0;     // staged, but their sender's OPEN is not in: no contribution
   Bitmap excluded;                   // ranks that cells do not wait for (the late rule)
 
   // Own shard: decided cells, and their way out. By cell, or by (rank, cell), or by rank.
