@@ -1,0 +1,173 @@
+#include "examples/bench/runner.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <new>
+#include <utility>
+
+#include "examples/bench/sizes.h"
+
+namespace optireduce::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// The part of the time cap that a warm-up may take.
+constexpr int kWarmUpPart = 4;
+
+// User and system time of all threads of this process.
+double CpuSeconds() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+std::string RowText(const Row& row) {
+  return SizeText(row.bytes) + " " + std::string(Name(row.type)) + " " + OpName(row.op) +
+         (row.in_place ? " in place" : " out of place");
+}
+
+}  // namespace
+
+Runner::Runner(const Options& options, Communicator* communicator, Publisher* publisher)
+    : options_(options), communicator_(*communicator), publisher_(publisher) {}
+
+Status Runner::Run() {
+  OR_RETURN_IF_ERROR(MakeTensors());
+  if (publisher_ != nullptr) OR_RETURN_IF_ERROR(publisher_->Begin());
+  for (const auto& [type, op] : options_.kinds) {
+    for (const std::uint64_t bytes : options_.sizes) {
+      for (const bool in_place : {false, true}) {
+        Row row;
+        row.count = bytes / ElementBytes(type);
+        row.bytes = row.count * ElementBytes(type);
+        row.type = type;
+        row.op = op;
+        row.in_place = in_place;
+        const Status measured = MeasureRow(&row);
+        if (!measured.ok()) return measured.Context(RowText(row));
+        wrong_ += row.wrong.value_or(0);
+        if (publisher_ != nullptr) OR_RETURN_IF_ERROR(publisher_->Add(std::move(row)));
+      }
+    }
+  }
+  return publisher_ != nullptr ? publisher_->End() : Status::Ok();
+}
+
+Status Runner::MakeTensors() {
+  const std::uint64_t bytes = *std::max_element(options_.sizes.begin(), options_.sizes.end());
+  contribution_.reset(new (std::nothrow) std::byte[bytes + 1]());
+  result_.reset(new (std::nothrow) std::byte[bytes + 1]());
+  if (contribution_ != nullptr && result_ != nullptr) return Status::Ok();
+  return {Code::kResource, "no memory for two tensors of " + SizeText(bytes)};
+}
+
+Status Runner::MeasureRow(Row* row) {
+  const Values values(row->type, row->op, options_.values, communicator_.rank(),
+                      communicator_.size(), options_.seed);
+  OR_RETURN_IF_ERROR(WarmUp(*row, values));
+  Tally tally;
+  const Clock::time_point start = Clock::now();
+  for (std::uint64_t i = 0; i < options_.iterations; ++i) {
+    bool stop = i > 0 && Clock::now() - start > options_.time_cap;
+    values.Fill(row->in_place ? result_.get() : contribution_.get(), row->count, ++shift_);
+    OR_RETURN_IF_ERROR(AnyRank(stop, &stop));
+    if (stop) break;
+    const bool check = options_.check_every != 0 && i % options_.check_every == 0;
+    OR_RETURN_IF_ERROR(Iterate(*row, values, check, &tally));
+    Show(*row, std::to_string(i + 1) + " of " + std::to_string(options_.iterations));
+  }
+  return Collect(tally, row);
+}
+
+Status Runner::WarmUp(const Row& row, const Values& values) {
+  Tally unused;
+  const Clock::time_point start = Clock::now();
+  for (std::uint64_t i = 0; i < options_.warm_up_iterations; ++i) {
+    bool stop = Clock::now() - start > options_.time_cap / kWarmUpPart;
+    values.Fill(row.in_place ? result_.get() : contribution_.get(), row.count, ++shift_);
+    OR_RETURN_IF_ERROR(AnyRank(stop, &stop));
+    if (stop) break;
+    OR_RETURN_IF_ERROR(Iterate(row, values, false, &unused));
+    Show(row, "warm-up");
+  }
+  return Status::Ok();
+}
+
+Status Runner::Iterate(const Row& row, const Values& values, bool check, Tally* tally) {
+  const std::byte* const in = row.in_place ? result_.get() : contribution_.get();
+  const double cpu_before = CpuSeconds();
+  const Clock::time_point start = Clock::now();
+  Work work = communicator_.AllReduce(in, result_.get(), row.count, row.type, row.op);
+  const Report& report = work.Wait();
+  const Duration duration = Clock::now() - start;
+  tally->cpu_s += CpuSeconds() - cpu_before;
+  if (report.outcome == Report::Outcome::kFailed) return report.status;
+  tally->durations_us.push_back(static_cast<double>(duration.count()) / 1e3);
+  tally->entries += report.entries;
+  tally->late_entries += report.late_entries;
+  tally->lost_entries += report.lost_entries;
+  const bool divergent = report.outcome == Report::Outcome::kDivergent;
+  if (divergent) ++tally->divergent_ops;
+  if (!check) return Status::Ok();
+  ++tally->checked;
+  const Values::Findings found = values.Check(result_.get(), row.count, shift_);
+  tally->findings.max_relative_error =
+      std::max(tally->findings.max_relative_error, found.max_relative_error);
+  // What a bounded op leaves out is lost, which it reports, and not wrong.
+  const bool whole = !divergent && report.missing_elements == 0 && report.late_entries == 0 &&
+                     report.lost_entries == 0;
+  if (whole) tally->findings.wrong += found.wrong;
+  return Status::Ok();
+}
+
+Status Runner::Collect(const Tally& tally, Row* row) {
+  row->samples_us = tally.durations_us;
+  OR_RETURN_IF_ERROR(Combine(row->samples_us.data(), row->samples_us.size(), DataType::kFloat64,
+                             ReduceOp::kMax));
+  std::array<std::uint64_t, 3> most = {tally.late_entries, tally.lost_entries,
+                                       tally.divergent_ops};
+  OR_RETURN_IF_ERROR(Combine(most.data(), most.size(), DataType::kInt64, ReduceOp::kMax));
+  std::array<std::uint64_t, 1> sum = {tally.findings.wrong};
+  OR_RETURN_IF_ERROR(Combine(sum.data(), sum.size(), DataType::kInt64, ReduceOp::kSum));
+  std::array<double, 1> cpu_s = {tally.cpu_s};
+  OR_RETURN_IF_ERROR(Combine(cpu_s.data(), cpu_s.size(), DataType::kFloat64, ReduceOp::kSum));
+  std::array<double, 1> error = {tally.findings.max_relative_error};
+  OR_RETURN_IF_ERROR(Combine(error.data(), error.size(), DataType::kFloat64, ReduceOp::kMax));
+  row->entries = tally.entries;
+  row->late_entries = most[0];
+  row->lost_entries = most[1];
+  row->divergent_ops = most[2];
+  if (tally.checked > 0) {
+    row->wrong = sum[0];
+    row->max_relative_error = error[0];
+  }
+  const double gigabytes =
+      static_cast<double>(row->bytes) * static_cast<double>(row->samples_us.size()) / 1e9;
+  row->cpu_s_per_gb = gigabytes > 0 ? cpu_s[0] / gigabytes : 0;
+  return Status::Ok();
+}
+
+Status Runner::AnyRank(bool mine, bool* anyone) {
+  std::uint8_t flag = mine ? 1 : 0;
+  OR_RETURN_IF_ERROR(Combine(&flag, 1, DataType::kUInt8, ReduceOp::kMax));
+  *anyone = flag != 0;
+  return Status::Ok();
+}
+
+Status Runner::Combine(void* values, std::size_t count, DataType type, ReduceOp op) {
+  AllReduceOptions exact;
+  exact.mode = Mode::kExact;
+  Work work = communicator_.AllReduce(values, values, count, type, op, exact);
+  const Report& report = work.Wait();
+  return report.outcome == Report::Outcome::kFailed ? report.status : Status::Ok();
+}
+
+void Runner::Show(const Row& row, const std::string& what) {
+  if (publisher_ != nullptr) publisher_->progress().Show(RowText(row) + ": " + what);
+}
+
+}  // namespace optireduce::bench

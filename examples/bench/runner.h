@@ -1,0 +1,67 @@
+// Measures all rows of a run, on each rank; rank 0 publishes them.
+//
+// One thread. What the ranks tell each other (when to stop, durations, counts) goes through small
+// exact ops of the communicator itself, never timed.
+#ifndef OPTIREDUCE_EXAMPLES_BENCH_RUNNER_H_
+#define OPTIREDUCE_EXAMPLES_BENCH_RUNNER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "examples/bench/options.h"
+#include "examples/bench/publisher.h"
+#include "examples/bench/row.h"
+#include "examples/bench/values.h"
+#include "optireduce/communicator.h"
+
+namespace optireduce::bench {
+
+class Runner {
+ public:
+  // `publisher` is null on all ranks but 0. Everything outlives the runner.
+  Runner(const Options& options, Communicator* communicator, Publisher* publisher);
+
+  // The first failure, which is one of every rank: a rank that fails alone ends the group.
+  Status Run();
+
+  // Elements that were wrong on any rank. The same on all ranks.
+  std::uint64_t wrong() const { return wrong_; }
+
+ private:
+  // What one rank adds up over the iterations of a row.
+  struct Tally {
+    std::vector<double> durations_us;
+    Values::Findings findings;
+    std::uint64_t checked = 0;
+    std::uint64_t entries = 0;
+    std::uint64_t late_entries = 0;
+    std::uint64_t lost_entries = 0;
+    std::uint64_t divergent_ops = 0;
+    double cpu_s = 0;
+  };
+
+  Status MakeTensors();
+  Status MeasureRow(Row* row);
+  Status WarmUp(const Row& row, const Values& values);
+  Status Iterate(const Row& row, const Values& values, bool check, Tally* tally);
+  Status Collect(const Tally& tally, Row* row);
+  // Also the barrier before an iteration: true on every rank when it is so on one.
+  Status AnyRank(bool mine, bool* anyone);
+  Status Combine(void* values, std::size_t count, DataType type, ReduceOp op);
+  void Show(const Row& row, const std::string& what);
+
+  const Options& options_;
+  Communicator& communicator_;
+  Publisher* const publisher_;
+  std::unique_ptr<std::byte[]> contribution_;
+  std::unique_ptr<std::byte[]> result_;
+  std::uint64_t shift_ = 0;  // of the values: another one for each iteration
+  std::uint64_t wrong_ = 0;
+};
+
+}  // namespace optireduce::bench
+
+#endif  // OPTIREDUCE_EXAMPLES_BENCH_RUNNER_H_
