@@ -20,6 +20,8 @@ add_library(optireduce_flags INTERFACE)
 target_include_directories(
   optireduce_flags INTERFACE "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/lib/include"
                              "${PROJECT_SOURCE_DIR}/collectives/include")
+target_compile_definitions(optireduce_flags
+                           INTERFACE "OPTIREDUCE_VERSION=\"${PROJECT_VERSION}\"")
 target_compile_options(
   optireduce_flags
   INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -fno-semantic-interposition
