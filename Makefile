@@ -13,7 +13,7 @@ BENCH_ARGS ?= -b 4K -e 32M -f 8
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup build bench test sanitize install clean
+.PHONY: help setup build bench test sanitize install format clean
 
 help:
 	@echo "make bench              benchmark $(NP) local ranks over UDP, clean and with 1 % loss"
@@ -21,6 +21,7 @@ help:
 	@echo "make build              programs in build/release/bin, library in build/release/lib"
 	@echo "make sanitize           tests under ASan + UBSan, then under TSan"
 	@echo "make install PREFIX=DIR shared library, headers, CMake package, optireduce.pc"
+	@echo "make format             clang-format-19 over all sources (asks for it if missing)"
 	@echo "make clean              remove build/"
 
 setup:
@@ -49,6 +50,10 @@ sanitize: setup
 
 install: build
 	DESTDIR="$(DESTDIR)" cmake --install build/release --prefix "$(abspath $(PREFIX))"
+
+format:
+	@command -v clang-format-19 >/dev/null || { echo "format: apt-get install clang-format-19"; exit 1; }
+	clang-format-19 -i $$(git ls-files '*.h' '*.cc')
 
 clean:
 	rm -rf build
