@@ -188,7 +188,7 @@ class Group {
                  std::span<const std::byte> body, Instant now);
   Counter OnReport(Link& link, Rank sender, const wire::Header& header, PacketNumber number,
                    std::span<const std::byte> body, Instant now);
-  Counter OnNotYet(Link& link, const wire::Header& header, OpNumber op,
+  Counter OnNotYet(Rank sender, const wire::Header& header, OpNumber op,
                    std::span<const std::byte> body, Instant now);
   void TakeReport(Link& link, const wire::ReportBlock& report, PacketNumber number, Instant now);
   void ResendLostOpens(Link& link, PacketNumber seen, Instant now);
@@ -226,7 +226,7 @@ class Group {
   void RunRepair(Instant now);
   bool WantsResults(const OpState& op, Rank peer, Instant now) const;
   bool WantsData(const OpState& op, Rank peer) const;
-  bool Wants(Rank peer, Instant now) const;
+  Instant TailAskFrom(Rank peer, Instant now) const;
   void Ask(Rank peer, bool tail, Instant now);
   void AskForData(const OpState& op, Rank peer, bool tail);
   void AskForResults(const OpState& op, Rank peer, bool tail);

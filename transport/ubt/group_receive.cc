@@ -49,7 +49,7 @@ Counter Group::OnPacket(const wire::Header& header, OpNumber op, PacketNumber nu
     case MessageType::kReport:
       return OnReport(link, sender, header, number, body, now);
     case MessageType::kNotYet:
-      return OnNotYet(link, header, op, body, now);
+      return OnNotYet(sender, header, op, body, now);
     case MessageType::kStatement:
       break;
   }
@@ -382,12 +382,12 @@ void Group::ResendLostOpens(Link& link, PacketNumber seen, Instant now) {
   }
 }
 
-Counter Group::OnNotYet(Link& link, const wire::Header& header, OpNumber number,
+Counter Group::OnNotYet(Rank sender, const wire::Header& header, OpNumber number,
                         std::span<const std::byte> body, Instant now) {
   wire::NotYet not_yet;
   if (wire::ParseNotYet(body, &not_yet) != wire::ParseResult::kOk) return Counter::kMalformed;
   if (!IsOpen(number) || header.shard >= settings_.ranks) return Counter::kUnexpected;
-  link.not_yet_after = now + milliseconds(10);
+  At(number).not_yet_after[sender] = now + milliseconds(10);
   if (not_yet.reason == wire::NotYet::Reason::kHeld) At(number).last_held = now;
   return Counter::kAccepted;
 }

@@ -22,6 +22,12 @@ Duration BackedOff(Duration base, std::uint32_t tries) {
   return std::min(base * (1 << std::min(tries, 7U)), most);
 }
 
+// How far a gap in the packet numbers makes ask: a burst further than what was seen, since the lost
+// packets may be the flow's last; the sender knows which of the cells it has sent.
+CellIndex AskEnd(CellIndex seen, CellIndex cells) {
+  return static_cast<CellIndex>(std::min<std::size_t>(seen + kBurstCellsLimit, cells));
+}
+
 // Collects cells, in ascending order, into ranges of one NACK.
 class RangeWriter {
  public:
@@ -148,11 +154,15 @@ bool Group::WantsData(const OpState& op, Rank peer) const {
   return op.opened_from.Test(peer) && op.data_lacking[peer] > 0 && !op.OwnShardClosed();
 }
 
-bool Group::Wants(Rank peer, Instant now) const {
+// From when on the peer may be asked for the tail of what is wanted of it; kNever: nothing is.
+Instant Group::TailAskFrom(Rank peer, Instant now) const {
+  Instant from = kNever;
   for (OpNumber number = oldest_; number <= newest_; ++number) {
-    if (WantsResults(At(number), peer, now) || WantsData(At(number), peer)) return true;
+    const OpState& op = At(number);
+    if (WantsData(op, peer)) return Instant{};
+    if (WantsResults(op, peer, now)) from = std::min(from, op.not_yet_after[peer]);
   }
-  return false;
+  return from;
 }
 
 void Group::RunRepair(Instant now) {
@@ -162,7 +172,8 @@ void Group::RunRepair(Instant now) {
     RepeatOpens(peer, now);
     const Duration repair = link.rtt.repair_time();
 
-    if (!Wants(peer, now)) {
+    const Instant ask_from = TailAskFrom(peer, now);
+    if (ask_from == kNever) {
       link.want_since = kNever;
       link.ask_backoff = 0;
     } else {
@@ -175,7 +186,7 @@ void Group::RunRepair(Instant now) {
       }
       const Instant quiet_since = std::max({link.want_since, link.rx.credited_at(), link.asked_at});
       const Instant due =
-          std::max(quiet_since + BackedOff(repair, link.ask_backoff), link.not_yet_after);
+          std::max(quiet_since + BackedOff(repair, link.ask_backoff), ask_from);
       if (due <= now) {
         Ask(peer, /*tail=*/true, now);
         link.rx.Asked(now);
@@ -228,7 +239,8 @@ void Group::Ask(Rank peer, bool tail, Instant now) {
   std::uint32_t asked = 0;
   for (OpNumber number = oldest_; number <= newest_ && asked < 4; ++number) {
     const OpState& op = At(number);
-    const bool results = WantsResults(op, peer, now);
+    const bool results =
+        WantsResults(op, peer, now) && (!tail || op.not_yet_after[peer] <= now);
     const bool data = WantsData(op, peer);
     if (results) AskForResults(op, peer, tail);
     if (data) AskForData(op, peer, tail);
@@ -242,7 +254,7 @@ void Group::AskForData(const OpState& op, Rank peer, bool tail) {
   item.nack.stage = Stage::kScatter;
   item.nack.highest_low = static_cast<std::uint32_t>(links_[peer].rx.highest());
   RangeWriter ranges(&item.nack);
-  const CellIndex end = tail ? op.own_cells : op.data_seen[peer];
+  const CellIndex end = tail ? op.own_cells : AskEnd(op.data_seen[peer], op.own_cells);
   for (std::size_t cell = op.received.NextUnset(peer); cell < end;
        cell = op.received.NextUnset(peer, cell + 1)) {
     if (op.closed.Test(cell)) continue;
@@ -261,7 +273,8 @@ void Group::AskForResults(const OpState& op, Rank peer, bool tail) {
   RangeWriter ranges(&item.nack);
   RangeWriter set_ranges(&sets.nack);
   const std::size_t first = op.grid.Flat(peer);
-  const std::size_t end = first + (tail ? op.grid.Cells(peer) : op.result_seen[peer]);
+  const CellIndex cells = op.grid.Cells(peer);
+  const std::size_t end = first + (tail ? cells : AskEnd(op.result_seen[peer], cells));
   for (std::size_t flat = op.held.NextUnset(first); flat < end;
        flat = op.held.NextUnset(flat + 1)) {
     const auto cell = static_cast<CellIndex>(flat - first);

@@ -195,7 +195,6 @@ struct Link {
   Instant asked_at{};
   std::uint32_t ask_backoff = 0;      // asked in vain since something came
   std::uint32_t release_backoff = 0;  // credit taken back by silence since a report came
-  Instant not_yet_after{};  // the peer said "not yet": do not ask before
 
   // Counters of this pair.
   std::uint64_t packets_sent = 0;

@@ -34,6 +34,7 @@ void OpState::Reset(OpNumber new_number, const OpSpec& new_spec, const Grid& new
   result_seen.assign(ranks, 0);
   lacking.assign(ranks, 0);
   lacking_total = 0;
+  not_yet_after.assign(ranks, Instant{});
   for (Rank k = 0; k < ranks; ++k) {
     if (k == self) continue;
     lacking[k] = grid.Cells(k);

@@ -63,6 +63,7 @@ struct OpState {
   std::vector<CellIndex> lacking;
   std::vector<CellIndex> result_seen;  // one past the highest cell seen
   std::uint64_t lacking_total = 0;
+  std::vector<Instant> not_yet_after;  // the owner has said "not yet": the tail is not asked before
 
   // Own shard: contributions. By (rank, cell), or by cell, or by rank.
   CellIndex own_cells = 0;
