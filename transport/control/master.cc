@@ -58,6 +58,7 @@ void Master::TakeSeat(GuestId id, const Claim& claim) {
   guests_.erase(guest);
   roster_.Put(claim);
   refusals_.erase(rank);
+  gone_again_.erase(rank);
   seat.connection->Listen([this, rank](const Frame& frame) { OnSeatFrame(rank, frame); },
                           [this, rank](const std::string& reason, bool) {
                             OnSeatEnd(rank, reason);
@@ -70,7 +71,10 @@ void Master::TakeSeat(GuestId id, const Claim& claim) {
     disagreed_ = true;
     ArmLimit(std::min(parts_.limit, Clock::now() + kDisagreedLimit));
   }
-  seat.connection->Send(FrameType::kWaiting, Serialize(WhoIsMissing()));
+  // The last ones that come are worth telling all at once, the others at the next tick.
+  const Waiting waiting = WhoIsMissing();
+  if (waiting.missing <= kMissingListedMax) return Broadcast(FrameType::kWaiting, Serialize(waiting));
+  seat.connection->Send(FrameType::kWaiting, Serialize(waiting));
 }
 
 void Master::OnSeatFrame(Rank rank, const Frame& frame) {
@@ -106,6 +110,7 @@ void Master::OnSeatEnd(Rank rank, const std::string& reason) {
                                 " went away while ranks gather: " + reason);
     seats_.erase(at);
     roster_.Remove(rank);
+    gone_again_.insert(rank);
     return;
   }
   if (seat.state == Seat::State::kIn && phase_ != Phase::kFailing) {
@@ -159,16 +164,26 @@ void Master::OnLimit() {
   if (phase_ != Phase::kGathering) return;
   const Status agreement = roster_.Agreement();
   if (!agreement.ok()) return FailAll(agreement);
-  const std::vector<Rank> missing = roster_.Missing();
-  std::string text = RankList(missing) + (missing.size() == 1 ? " is" : " are") +
-                     " missing after " + LengthText(Clock::now() - started_at_) +
-                     " (rank 0 listens at " + listening_at_;
-  if (IsLoopback(SplitHostPort(listening_at_).ok() ? SplitHostPort(listening_at_)->host : "")) {
-    text += ", which other hosts cannot reach";
+  FailAll({Code::kTimeout, MissingText()});
+}
+
+std::string Master::MissingText() const {
+  std::vector<Rank> never;
+  std::vector<Rank> again;
+  for (const Rank rank : roster_.Missing()) {
+    (gone_again_.contains(rank) ? again : never).push_back(rank);
   }
+  std::string text = "after " + LengthText(Clock::now() - started_at_) + " ";
+  if (!never.empty()) text += RankList(never) + (never.size() == 1 ? " is" : " are") + " missing";
+  if (!again.empty()) {
+    text += (never.empty() ? "" : ", ") + RankList(again) + " came but went away again";
+  }
+  text += " (rank 0 listens at " + listening_at_;
+  const Result<HostPort> split = SplitHostPort(listening_at_);
+  if (split.ok() && IsLoopback(split->host)) text += ", which other hosts cannot reach";
   text += ")";
   for (const auto& [rank, refusal] : refusals_) text += "; refused: " + refusal;
-  FailAll({Code::kTimeout, text.substr(0, kReasonBytesMax)});
+  return text.substr(0, kReasonBytesMax);
 }
 
 void Master::Decide() {

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "transport/control/asio.h"
@@ -81,6 +82,7 @@ class Master final : public Role {
   // Ends of the gathering.
   void ArmLimit(Clock::time_point at);
   void OnLimit();
+  std::string MissingText() const;
   void Decide();
   void WelcomeAll();
   void FailAll(const Status& status);
@@ -106,6 +108,7 @@ class Master final : public Role {
   std::map<GuestId, Guest> guests_;  // oldest first
   GuestId next_guest_ = 1;
   std::map<Rank, Seat> seats_;
+  std::set<Rank> gone_again_;             // had a seat while ranks gathered
   std::map<Rank, std::string> refusals_;  // the last one of each rank
   std::string listening_at_;
   std::string problem_;
