@@ -42,6 +42,7 @@ class ShardRing {
   // Gives back the oldest piece.
   void GiveBackOldest();
   std::size_t bytes_max() const { return memory_.size(); }
+  std::size_t in_use() const { return pieces_.size(); }
 
  private:
   struct Piece {

@@ -28,7 +28,6 @@ struct Work::State {
   std::function<void(const Report&)> on_end;
   Driver* driver = nullptr;  // who can move packets while the caller waits; null: nobody
 
-  bool started = false;
   Instant started_at{};
   std::uint64_t next_element = 0;  // elements already handed to ops
   bool all_handed_out = false;

@@ -91,7 +91,7 @@ void ReduceAlone(Call& call) {
 
 }  // namespace
 
-// ---- Work ----------------------------------------------------------------------------------------
+// ---- Work -------------------------------------------------------------------------------------
 
 Work::Work(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
@@ -102,7 +102,7 @@ const Report& Work::Wait() {
   return state_->report;
 }
 
-// ---- Communicator --------------------------------------------------------------------------------
+// ---- Communicator -----------------------------------------------------------------------------
 
 struct Communicator::Impl {
   explicit Impl(Config config_in) : config(std::move(config_in)) {}

@@ -12,10 +12,12 @@
 namespace optireduce {
 namespace {
 
+using std::chrono::milliseconds;
+
 // A turn takes in this many bursts and sends this many super-packets at most.
 constexpr int kBurstsPerTurn = 32;
 constexpr int kSendsPerTurn = 16;
-constexpr Duration kLookAtDropsEvery = std::chrono::milliseconds(1);
+constexpr Duration kLookAtDropsEvery = milliseconds(1);
 
 // Of the arena, the part in which payloads wait for their turn; the rest holds shards.
 std::size_t PoolBytes(std::size_t arena_bytes) { return arena_bytes / 4; }
@@ -80,7 +82,7 @@ void Engine::PostPeerLeft(Rank peer) {
   posted_.store(true, std::memory_order_release);
 }
 
-bool Engine::TakePosted() {
+bool Engine::TakePosted(Instant now) {
   if (!posted_.load(std::memory_order_acquire)) return false;
   const std::lock_guard lock(mutex_);
   bool any = !posted_left_.empty() || !posted_failure_.ok();
@@ -92,6 +94,7 @@ bool Engine::TakePosted() {
   }
   while (!posted_calls_.empty() && !queued_.full()) {
     OR_CHECK(queued_.Push(posted_calls_.Pop()));
+    queued_.Back()->started_at = now;
     any = true;
   }
   posted_.store(!posted_calls_.empty(), std::memory_order_release);
@@ -102,12 +105,12 @@ bool Engine::TakePosted() {
 
 bool Engine::Turn(Instant now) {
   counters_.Add(Counter::kTurns);
-  bool worked = TakePosted();
+  bool worked = TakePosted(now);
+  bool idle = false;
   if (failed_) {
     FailAll(now);
-    return worked;
+    return ReceiveAll(now, &idle) || worked;  // packets still come in, and are refused
   }
-  bool idle = false;
   worked |= ReceiveAll(now, &idle);
   worked |= AdmitCalls(now);
   group_.OnTime(idle, now);
@@ -164,11 +167,15 @@ bool Engine::AdmitCalls(Instant now) {
   bool any = false;
   while (!queued_.empty() && group_.failure().ok()) {
     std::shared_ptr<Call>& call = queued_.Front();
-    if (!call->started) {
-      call->started = true;
-      call->started_at = now;
+    if (!StartOp(call, now)) {
+      if (now >= call->started_at + call->timeout) {
+        group_.Fail({Code::kTimeout, "an op could not begin within " +
+                                         std::to_string(call->timeout / milliseconds(1)) +
+                                         " ms (op_timeout); waiting for " +
+                                         group_.DescribeRoom()});
+      }
+      break;
     }
-    if (!StartOp(call, now)) break;
     any = true;
     if (call->all_handed_out) {
       if (call->ops_open > 0) running_.push_back(call);
@@ -262,6 +269,12 @@ bool Engine::SendOne(ubt::SendOrder& order, Instant now) {
   return port_->Send(order.peer, segments);
 }
 
+Instant Engine::NextWake() const {
+  if (queued_.empty() || failed_) return group_.NextWake();
+  const Call& waiting = *queued_.Front();
+  return std::min(group_.NextWake(), waiting.started_at + waiting.timeout);
+}
+
 std::span<const std::byte> Engine::PayloadOf(const ubt::SendOrder& order, CellIndex cell) {
   OpData& data = Data(order.op);
   const std::size_t bytes =
@@ -308,7 +321,7 @@ void Engine::FailAll(Instant now) {
   const auto fail = [&](const std::shared_ptr<Call>& call) {
     call->report.outcome = Report::Outcome::kFailed;
     call->report.status = group_.failure();
-    if (call->started) call->report.elapsed = now - call->started_at;
+    call->report.elapsed = now - call->started_at;
     counters_.Add(Counter::kOpsFailed);
     on_call_end_(call);
   };

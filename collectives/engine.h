@@ -63,7 +63,7 @@ class Engine : private ubt::PayloadActions {
   // One turn. True: something was done, turn again; false: nothing to do before NextWake() unless
   // a packet comes in or something is posted.
   bool Turn(Instant now);
-  Instant NextWake() const { return group_.NextWake(); }
+  Instant NextWake() const;
 
   // Every call has ended, and every peer has all it needs from this rank.
   bool Settled() const { return queued_.empty() && running_.empty() && group_.Settled(); }
@@ -71,6 +71,9 @@ class Engine : private ubt::PayloadActions {
 
   const ubt::Group& group() const { return group_; }
   const Counters& counters() const { return counters_; }
+  // What is taken of the arena; nothing when settled and no packet has come since.
+  std::size_t cells_staged() const { return cells_.in_use(); }
+  std::size_t shards_held() const { return shards_.in_use(); }
 
  private:
   // What an op's payloads are, by op number modulo the core's slots.
@@ -106,7 +109,7 @@ class Engine : private ubt::PayloadActions {
   void PlaceStaged(OpNumber op, Rank shard, CellIndex cell, ubt::StagedId id) override;
   void PlaceZero(OpNumber op, Rank shard, CellIndex cell) override;
 
-  bool TakePosted();
+  bool TakePosted(Instant now);
   bool ReceiveAll(Instant now, bool* idle);
   Counter TakePacket(std::span<const std::byte> packet, Instant now);
   bool AdmitCalls(Instant now);

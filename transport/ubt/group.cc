@@ -274,7 +274,7 @@ void Group::Close(OpState& op, CellIndex cell, Instant now) {
 void Group::CloseAllOpen(OpState& op, Instant now) {
   // Who has not called by the deadline is not waited for again until it calls in time.
   for (Rank r = 0; r < settings_.ranks; ++r) {
-    if (r != settings_.rank && !op.opened_from.Test(r)) late_[r] = 1;
+    if (!op.opened_from.Test(r)) late_[r] = 1;
   }
   for (std::size_t cell = op.closed.NextUnset(); cell != kNoBit;
        cell = op.closed.NextUnset(cell + 1)) {
@@ -365,6 +365,20 @@ PacketNumber Group::WidenNumber(Rank sender, std::uint32_t low) const {
 void Group::OnReceiveOverflow() {
   counters_->Add(Counter::kCreditOverflowEvents);
   for (Link& link : links_) link.grant.OnOverflow();
+}
+
+std::string Group::DescribeRoom() const {
+  std::string text;
+  const OpNumber number = called_ + 1;
+  for (Rank r = 0; r < settings_.ranks; ++r) {
+    if (r == settings_.rank || links_[r].left) continue;
+    const Link& link = links_[r];
+    if (number <= link.called + settings_.ops_behind_max && link.done >= done_) continue;
+    if (!text.empty()) text += ", ";
+    text += settings_.rank_names[r] + ": has called up to op " + std::to_string(link.called) +
+            " and is done up to op " + std::to_string(link.done);
+  }
+  return text.empty() ? "this rank's own earlier ops" : text;
 }
 
 std::string Group::DescribeWaiting(OpNumber number) const {

@@ -139,6 +139,8 @@ class Group {
   const GroupSettings& settings() const { return settings_; }
   // Which ranks an op waits for and for what, e.g. "rank 2 (has not called it)".
   std::string DescribeWaiting(OpNumber op) const;
+  // Which ranks the next op's admission waits for.
+  std::string DescribeRoom() const;
 
  private:
   struct ControlItem {

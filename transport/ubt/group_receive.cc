@@ -66,7 +66,8 @@ Counter Group::RefuseForRoom(Link& link, Instant now) {
 Counter Group::OnOpen(Link& link, Rank sender, OpNumber number, PacketNumber packet,
                       std::span<const std::byte> body, Instant now) {
   wire::Open open;
-  if (wire::ParseOpen(body, &open) != wire::ParseResult::kOk || !ValidSpec(open, settings_.op_bytes_max)) {
+  if (wire::ParseOpen(body, &open) != wire::ParseResult::kOk ||
+      !ValidSpec(open, settings_.op_bytes_max)) {
     return Counter::kMalformed;
   }
   TakeReport(link, open.report, packet, now);

@@ -88,7 +88,7 @@ struct CommunicatorOptions {
   std::optional<int> world_size;
   std::optional<std::string> master_address;
   std::optional<int> master_port;
-  // Rank 0 only: an open listening TCP socket to use (the communicator owns it from here); -1: none.
+  // Rank 0 only: an open listening TCP socket, the communicator's from here on; -1: none.
   int listen_fd = -1;
 };
 
