@@ -43,7 +43,8 @@ Connection::Connection(Tcp::socket socket, std::size_t welcome_bytes_max)
   Tune(socket_);
   ErrorCode error;
   const Tcp::endpoint peer = socket_.remote_endpoint(error);
-  peer_text_ = error ? "a peer that is gone" : JoinHostPort(AddressText(peer.address()), peer.port());
+  peer_text_ = "a peer that is gone";
+  if (!error) peer_text_ = JoinHostPort(AddressText(peer.address()), peer.port());
 }
 
 std::string Connection::local_address() const {

@@ -48,7 +48,7 @@ Status Check(const Launch& launch, const LocalInfo& info, const BindData& bind_d
     return fault("with world size " + std::to_string(launch.world_size) + " there is no rank " +
                  std::to_string(launch.rank));
   }
-  if (launch.listen_fd >= 0 && launch.rank != 0) return fault("only rank 0 takes a listening socket");
+  if (launch.listen_fd >= 0 && launch.rank != 0) return fault("only rank 0 listens");
   if (launch.world_size == 1) return Status::Ok();
   if (!bind_data) return fault("there is nobody to bind the data port");
   if (launch.listen_fd < 0 || launch.rank != 0) {

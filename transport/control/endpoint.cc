@@ -86,9 +86,10 @@ Result<HostPort> SplitHostPort(std::string_view text) {
   if (ParseV6(text)) return HostPort{std::string(text), std::nullopt};
   const std::size_t last = text.rfind(':');
   if (ParseV6(text.substr(0, last))) {
+    const std::string right =
+        "[" + std::string(text.substr(0, last)) + "]" + std::string(text.substr(last));
     return Status(Code::kInvalidArgument,
-                  "address " + Quoted(whole) + ": an IPv6 address with a port is written [" +
-                      std::string(text.substr(0, last)) + "]:" + std::string(text.substr(last + 1)));
+                  "address " + Quoted(whole) + ": an IPv6 address with a port is written " + right);
   }
   return Status(Code::kInvalidArgument,
                 "address " + Quoted(whole) + " is neither host:port nor [IPv6 address]:port");

@@ -106,7 +106,7 @@ Result<Launch> LaunchFrom(std::span<const std::string> environment,
   }
   ReadMaster(address, port, !world_value || *world_value > 1, launch, faults);
   if (launch.listen_fd >= 0 && rank_value && *rank_value != 0) {
-    faults.push_back("a listening socket was given to rank " + *rank.text + "; only rank 0 listens");
+    faults.push_back("rank " + *rank.text + " was given a listening socket; only rank 0 listens");
   }
   if (faults.empty()) return launch;
   std::string text = "launch: ";

@@ -73,8 +73,9 @@ void Master::TakeSeat(GuestId id, const Claim& claim) {
   }
   // The last ones that come are worth telling all at once, the others at the next tick.
   const Waiting waiting = WhoIsMissing();
-  if (waiting.missing <= kMissingListedMax) return Broadcast(FrameType::kWaiting, Serialize(waiting));
-  seat.connection->Send(FrameType::kWaiting, Serialize(waiting));
+  const Bytes body = Serialize(waiting);
+  if (waiting.missing <= kMissingListedMax) return Broadcast(FrameType::kWaiting, body);
+  seat.connection->Send(FrameType::kWaiting, body);
 }
 
 void Master::OnSeatFrame(Rank rank, const Frame& frame) {

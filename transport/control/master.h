@@ -1,6 +1,6 @@
 // Rank 0's part: listens, gathers the ranks, decides, and relays from then on. Lives on the control
-// thread. Whoever connects is a guest until it has claimed a rank, and guests are limited in number,
-// bytes and time: strangers can neither block nor fill it.
+// thread. Whoever connects is a guest until it has claimed a rank, and guests are limited in
+// number, bytes and time: strangers can neither block nor fill it.
 #ifndef OPTIREDUCE_TRANSPORT_CONTROL_MASTER_H_
 #define OPTIREDUCE_TRANSPORT_CONTROL_MASTER_H_
 

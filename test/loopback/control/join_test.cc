@@ -203,7 +203,8 @@ TEST(ControlJoinTest, APortInUseIsNamedAtOnce) {
   const Joined joined = Join(SpecOf(0, 2, other.port()));
   ASSERT_FALSE(joined.ok());
   EXPECT_EQ(joined.status().code(), Code::kUnavailable);
-  EXPECT_TRUE(Has(joined.status(), "port " + std::to_string(other.port()))) << joined.status().text();
+  EXPECT_TRUE(Has(joined.status(), "port " + std::to_string(other.port())))
+      << joined.status().text();
 }
 
 TEST(ControlJoinTest, AnAddressOfAnotherHostIsNamed) {
