@@ -148,8 +148,9 @@ Status Roster::Addresses() const {
   for (const auto& [rank, claim] : claims_) {
     const Result<HostPort> split = SplitHostPort(claim.endpoint);
     if (!split.ok() || !split->port || FamilyOf(split->host) == AddressFamily::kAny) {
-      return Status(Code::kInvalidArgument,
-                    RankList({&rank, 1}) + " gave no usable data address: " + Quoted(claim.endpoint));
+      return Status(Code::kInvalidArgument, RankList({&rank, 1}) +
+                                                " gave no usable data address: " +
+                                                Quoted(claim.endpoint));
     }
     if (IsWildcard(split->host)) {
       return Status(Code::kInvalidArgument,
