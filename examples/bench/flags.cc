@@ -20,7 +20,7 @@ DEFINE_string(e, "32M", "SIZE: largest tensor");
 DEFINE_string(f, "8", "N: each size is the one before times N");
 DEFINE_string(i, "0", "SIZE: each size is the one before plus SIZE, in the place of -f; 0: use -f");
 DEFINE_string(n, "200", "N: timed iterations of a row (ended early by --time_cap)");
-DEFINE_string(w, "5", "N: warm-up iterations before each row (ended early by a part of --time_cap)");
+DEFINE_string(w, "5", "N: warm-up iterations before each row (ended early by part of --time_cap)");
 DEFINE_string(c, "1", "N: check every Nth result; 0: none");
 DEFINE_string(d, "float32", "TYPES: a list of float16 bfloat16 float32 float64 int8 int16 int32 "
               "int64 uint8 bool, or all");
@@ -396,8 +396,8 @@ std::string HelpText() {
       "  optireduce-bench --np 4 -b 4K -e 32M -f 8           four ranks on this machine\n"
       "  optireduce-bench --np 4 --loss 1 --json result.json\n"
       "  torchrun --no-python --nproc_per_node 4 optireduce-bench -b 1M -e 1M\n\n"
-      "A sample is one iteration: the longest of the ranks' own durations, after a barrier that is\n"
-      "not timed. algbw = bytes / p50 and busbw = algbw * 2(n-1)/n, in GB = 1e9 bytes a second.\n"
+      "A sample is one iteration: the longest of the ranks' own durations, after a barrier that\n"
+      "is not timed. algbw = bytes / p50 and busbw = algbw * 2(n-1)/n, in GB/s (GB = 1e9 bytes).\n"
       "Results go to standard output, progress and errors to standard error. The exit code is 0\n"
       "only when every rank ended well and no element was wrong.\n\n";
   std::vector<gflags::CommandLineFlagInfo> flags;

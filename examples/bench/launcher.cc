@@ -26,7 +26,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // How long the others may take to notice that a rank is gone and say so.
-constexpr auto kNoticeTime = std::chrono::seconds(5);
+constexpr auto kNoticeTime = std::chrono::seconds(3);
 constexpr auto kPollInterval = std::chrono::milliseconds(10);
 
 std::optional<long> NumberOf(std::span<const std::string> environment, std::string_view name) {

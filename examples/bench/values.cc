@@ -266,20 +266,19 @@ Values::Values(DataType type, ReduceOp op, ValueKind kind, int rank, int ranks, 
       contribution_(2 * kPeriod * element_bytes_),
       expected_(2 * kPeriod * element_bytes_),
       reference_(2 * kPeriod) {
-  for (std::size_t i = 0; i < 2 * kPeriod; ++i) {
-    const std::size_t element = i % kPeriod;
-    const std::uint64_t bits = Mixed(seed, static_cast<std::uint64_t>(rank), element);
+  for (std::size_t i = 0; i < kPeriod; ++i) {
+    const std::uint64_t bits = Mixed(seed, static_cast<std::uint64_t>(rank), i);
     std::byte* const own = contribution_.data() + i * element_bytes_;
     std::byte* const all = expected_.data() + i * element_bytes_;
     if (!IsFloatingPoint(type)) {
       const auto number = WholeNumber(type, op, static_cast<std::uint64_t>(rank), bits);
       EncodeInteger(type, static_cast<std::uint64_t>(number), own);
-      EncodeInteger(type, ReduceIntegers(type, op, ranks, seed, element), all);
+      EncodeInteger(type, ReduceIntegers(type, op, ranks, seed, i), all);
       reference_[i] = Decode(type, all);
       continue;
     }
     EncodeFloat(type, FloatContribution(type, op, kind, rank, ranks, bits), own);
-    reference_[i] = ReduceFloats(type, op, kind, ranks, seed, element);
+    reference_[i] = ReduceFloats(type, op, kind, ranks, seed, i);
     double rounded = reference_[i];
     if (op == ReduceOp::kAvg && type != DataType::kFloat64) {
       // The average of a half type is divided in float32 and then rounded once more.
@@ -289,6 +288,11 @@ Values::Values(DataType type, ReduceOp op, ValueKind kind, int rank, int ranks, 
     EncodeFloat(type, rounded, all);
     if (bitwise_exact_) reference_[i] = Decode(type, all);
   }
+  std::copy_n(contribution_.begin(), contribution_.size() / 2,
+              contribution_.begin() + kPeriod * element_bytes_);
+  std::copy_n(expected_.begin(), expected_.size() / 2,
+              expected_.begin() + kPeriod * element_bytes_);
+  std::copy_n(reference_.begin(), kPeriod, reference_.begin() + kPeriod);
 }
 
 void Values::Fill(std::byte* tensor, std::size_t count, std::uint64_t shift) const {

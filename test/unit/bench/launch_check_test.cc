@@ -1,0 +1,53 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "examples/bench/launcher.h"
+
+namespace optireduce::bench {
+namespace {
+
+using testing::HasSubstr;
+
+using Environment = std::vector<std::string>;
+
+TEST(CheckLaunch, TakesTorchrunAndForkedRanks) {
+  EXPECT_TRUE(CheckLaunch(Environment{"RANK=1", "WORLD_SIZE=4"}, 0).ok());
+  EXPECT_TRUE(CheckLaunch(Environment{"WORLD_SIZE=1"}, 0).ok());
+  EXPECT_TRUE(CheckLaunch(Environment{"PATH=/bin"}, 4).ok());
+  // One torchrun on each of two hosts.
+  EXPECT_TRUE(CheckLaunch(Environment{"SLURM_NTASKS=2", "WORLD_SIZE=8"}, 0).ok());
+  // In a batch script, without srun.
+  EXPECT_TRUE(CheckLaunch(Environment{"SLURM_NTASKS=2"}, 4).ok());
+}
+
+TEST(CheckLaunch, RefusesRanksThatWouldBeAlone) {
+  for (const char* const launcher : {"OMPI_COMM_WORLD_SIZE=4", "PMI_SIZE=2", "SLURM_NTASKS=8",
+                                     "MV2_COMM_WORLD_SIZE=3"}) {
+    const Status status = CheckLaunch(Environment{launcher}, 0);
+    EXPECT_EQ(status.code(), Code::kInvalidArgument);
+    EXPECT_THAT(status.text(), HasSubstr(launcher));
+    EXPECT_THAT(status.text(), HasSubstr("MASTER_ADDR"));
+    EXPECT_FALSE(CheckLaunch(Environment{launcher, "WORLD_SIZE=1"}, 0).ok());
+  }
+}
+
+TEST(CheckLaunch, RefusesTwoLaunchers) {
+  EXPECT_FALSE(CheckLaunch(Environment{"OMPI_COMM_WORLD_SIZE=4"}, 2).ok());
+  EXPECT_FALSE(CheckLaunch(Environment{"WORLD_SIZE=4"}, 2).ok());
+  EXPECT_TRUE(CheckLaunch(Environment{"WORLD_SIZE=1", "PMI_SIZE=1"}, 2).ok());
+}
+
+TEST(CheckLaunch, AsksHowManyWhenNobodySays) {
+  EXPECT_THAT(CheckLaunch(Environment{}, 0).text(), HasSubstr("--np"));
+}
+
+// A value that is no number is for the library to refuse, with all that is wrong beside it.
+TEST(CheckLaunch, LeavesBadNumbersToTheLibrary) {
+  EXPECT_TRUE(CheckLaunch(Environment{"WORLD_SIZE=many"}, 0).ok());
+}
+
+}  // namespace
+}  // namespace optireduce::bench
