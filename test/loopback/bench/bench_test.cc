@@ -164,7 +164,8 @@ TEST(Bench, RefusesToRunAlone) {
 TEST(Bench, PrintsTheConfigurationWithOrigins) {
   const Finished run = RunBench({"--print-config", "--deadline", "50ms"}, {"OPTIREDUCE_SPIN=1us"});
   EXPECT_EQ(run.exit_code, 0) << run.err;
-  EXPECT_THAT(run.out, AllOf(HasSubstr("bounded.bound = 50ms"), HasSubstr("mode = exact  # default"),
+  EXPECT_THAT(run.out, AllOf(HasSubstr("bounded.bound = 50ms"),
+                             HasSubstr("mode = exact  # default"),
                              HasSubstr("spin = 1us  # environment OPTIREDUCE_SPIN")));
 }
 
