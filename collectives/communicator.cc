@@ -402,4 +402,12 @@ Stats Communicator::stats() const {
   return stats;
 }
 
+std::string Communicator::FlightRecord() const {
+  std::string text;
+  if (!impl_->driver) return text;
+  impl_->driver->Inspect(
+      [&] { text = impl_->engine->recorder().Dump("rank " + std::to_string(impl_->rank)); });
+  return text;
+}
+
 }  // namespace optireduce

@@ -17,6 +17,7 @@ using std::chrono::milliseconds;
 // A turn takes in this many bursts and sends this many super-packets at most.
 constexpr int kBurstsPerTurn = 32;
 constexpr int kSendsPerTurn = 16;
+constexpr std::size_t kFlightRecords = 4096;
 constexpr Duration kLookAtDropsEvery = milliseconds(1);
 
 // Of the arena, the part in which payloads wait for their turn; the rest holds shards.
@@ -46,10 +47,11 @@ Engine::Engine(EngineOptions options, PacketPort* port)
       on_failure_(std::move(options.on_failure)),
       on_call_end_(std::move(options.on_call_end)),
       port_(port),
+      recorder_(kFlightRecords),
       shards_(options.arena_bytes - PoolBytes(options.arena_bytes),
               std::size_t{4} * options.group.ops_behind_max + 8),
       cells_(PoolBytes(options.arena_bytes), options.group.cell_bytes),
-      group_(options.group, this, &counters_),
+      group_(options.group, this, &counters_, &recorder_),
       ops_(group_.slot_count()),
       seal_(MakeSealers(options, true)),
       verify_(MakeSealers(options, false)),
@@ -86,7 +88,7 @@ bool Engine::TakePosted(Instant now) {
   if (!posted_.load(std::memory_order_acquire)) return false;
   const std::lock_guard lock(mutex_);
   bool any = !posted_left_.empty() || !posted_failure_.ok();
-  for (const Rank peer : posted_left_) group_.OnPeerLeft(peer);
+  for (const Rank peer : posted_left_) group_.OnPeerLeft(peer, now);
   posted_left_.clear();
   if (!posted_failure_.ok() && group_.failure().ok()) {
     group_.Fail(posted_failure_);
@@ -118,6 +120,8 @@ bool Engine::Turn(Instant now) {
   worked |= EndOps(now);
   if (!group_.failure().ok()) {
     failed_ = true;
+    recorder_.Record(now, Event::kGroupFailed, group_.called(), kNoRank,
+                     static_cast<std::uint64_t>(group_.failure().code()));
     if (on_failure_) on_failure_(group_.failure());
     FailAll(now);
     worked = true;
@@ -132,7 +136,12 @@ bool Engine::ReceiveAll(Instant now, bool* idle) {
     const std::span<const RxPacket> packets = port_->Receive(now);
     *idle = packets.empty();
     for (const RxPacket& packet : packets) {
-      counters_.Add(TakePacket(packet.bytes, now));
+      const Counter verdict = TakePacket(packet.bytes, now);
+      counters_.Add(verdict);
+      if (verdict >= Counter::kMalformed) {
+        recorder_.Record(now, Event::kPacketRefused, 0, kNoRank,
+                         static_cast<std::uint64_t>(verdict), packet.bytes.size());
+      }
       counters_.Add(Counter::kPacketsReceived);
       counters_.Add(Counter::kBytesReceived, packet.bytes.size());
     }
@@ -143,7 +152,7 @@ bool Engine::ReceiveAll(Instant now, bool* idle) {
     const std::uint64_t drops = port_->counters().receive_queue_drops;
     if (drops > receive_drops_) {
       counters_.Add(Counter::kKernelReceiveDrops, drops - receive_drops_);
-      group_.OnReceiveOverflow();
+      group_.OnReceiveOverflow(drops - receive_drops_, now);
       receive_drops_ = drops;
     }
   }

@@ -20,6 +20,7 @@
 #include "collectives/reduce.h"
 #include "lib/bounded.h"
 #include "lib/counters.h"
+#include "lib/flight_recorder.h"
 #include "lib/settings.h"
 #include "transport/packet_io.h"
 #include "transport/ubt/group.h"
@@ -71,6 +72,7 @@ class Engine : private ubt::PayloadActions {
 
   const ubt::Group& group() const { return group_; }
   const Counters& counters() const { return counters_; }
+  const FlightRecorder& recorder() const { return recorder_; }
   // What is taken of the arena; nothing when settled and no packet has come since.
   std::size_t cells_staged() const { return cells_.in_use(); }
   std::size_t shards_held() const { return shards_.in_use(); }
@@ -132,6 +134,7 @@ class Engine : private ubt::PayloadActions {
   PacketPort* const port_;
 
   Counters counters_;
+  FlightRecorder recorder_;
   ShardRing shards_;
   CellPool cells_;
   ubt::Group group_;

@@ -24,10 +24,12 @@ LinkSettings ForLink(const GroupSettings& settings) {
 
 }  // namespace
 
-Group::Group(GroupSettings settings, PayloadActions* actions, Counters* counters)
+Group::Group(GroupSettings settings, PayloadActions* actions, Counters* counters,
+             FlightRecorder* recorder)
     : settings_(std::move(settings)),
       actions_(actions),
       counters_(counters),
+      recorder_(recorder),
       place_in_sum_(settings_.ranks),
       links_(settings_.ranks, Link(ForLink(settings_))),
       slots_(SlotCount(settings_)),
@@ -64,10 +66,11 @@ Admission Group::Call(const OpSpec& spec, Duration timeout, Instant now, OpNumbe
     }
     if (number > links_[p].called + behind) return Admission::kNoRoomYet;
   }
-  if (!IsOpen(number) && !EnsureOpen(number, settings_.rank, spec)) return Admission::kNoRoomYet;
+  if (!IsOpen(number) && !EnsureOpen(number, settings_.rank, spec, now)) return Admission::kNoRoomYet;
   *op_out = called_ = number;
   called_at_ = now;
   counters_->Add(Counter::kOpsCalled);
+  Note(now, Event::kOpCalled, number, kNoRank, spec.count);
 
   OpState& op = At(number);
   if (!(op.spec == spec)) {
@@ -103,7 +106,7 @@ void Group::Fail(const Status& cause) {
   control_.Clear();
 }
 
-void Group::OnPeerLeft(Rank peer) {
+void Group::OnPeerLeft(Rank peer, Instant now) {
   Link& link = links_[peer];
   link.left = true;
   for (OpNumber number = oldest_; number <= called_; ++number) {
@@ -113,7 +116,7 @@ void Group::OnPeerLeft(Rank peer) {
       return;
     }
   }
-  Retire();
+  Retire(now);
 }
 
 Status Group::LeftBefore(Rank peer, OpNumber op) const {
@@ -141,18 +144,20 @@ void Group::AskToSettle(Instant now) {
 
 // Opens the next op in order. Ops are opened one after the other so that memory is handed out in
 // the order in which it comes back, and the oldest op can always go on.
-bool Group::EnsureOpen(OpNumber number, Rank by, const OpSpec& spec) {
+bool Group::EnsureOpen(OpNumber number, Rank by, const OpSpec& spec, Instant now) {
   if (number != newest_ + 1 || number - oldest_ >= slots_.size()) return false;
   const Grid grid(spec.count, static_cast<std::uint32_t>(ElementBytes(spec.type)),
                   settings_.ranks, settings_.cell_bytes);
   if (!actions_->OpenShard(number, spec, grid)) {
     counters_->Add(Counter::kArenaFull);
+    Note(now, Event::kArenaFull, number, by);
     return false;
   }
   OpState& op = At(number);
   op.Reset(number, spec, grid, settings_.rank, settings_.ranks);
   op.opened_by = by;
   newest_ = number;
+  if (by != settings_.rank) Note(now, Event::kOpServed, number, by, spec.count);
   if (spec.mode == Mode::kBounded) {
     for (Rank r = 0; r < settings_.ranks; ++r) {
       if (late_[r] != 0) op.excluded.Set(r);
@@ -272,6 +277,8 @@ void Group::Close(OpState& op, CellIndex cell, Instant now) {
 }
 
 void Group::CloseAllOpen(OpState& op, Instant now) {
+  Note(now, Event::kScatterDeadline, op.number, kNoRank, op.own_cells - op.closed.count(),
+       static_cast<std::uint64_t>((now - ScatterDeadline(op)).count()));
   // Who has not called by the deadline is not waited for again until it calls in time.
   for (Rank r = 0; r < settings_.ranks; ++r) {
     if (!op.opened_from.Test(r)) late_[r] = 1;
@@ -326,6 +333,10 @@ void Group::Finish(OpState& op, OpEnd::Outcome outcome, Instant now) {
   if (op.ended_at == kNever) op.ended_at = now;
   if (outcome == OpEnd::Outcome::kDivergent) divergent_ = op.number;
   const Instant deadline = op.spec.mode == Mode::kBounded ? Deadline(op) : kNever;
+  const bool agreed = outcome == OpEnd::Outcome::kAgreed;
+  Note(now, agreed ? Event::kOpAgreed : Event::kOpDivergent, op.number, kNoRank,
+       static_cast<std::uint64_t>((now - op.called_at).count()),
+       agreed ? op.ledger.lost_entries : op.lacking_total);
   OR_CHECK(ends_.Push({op.number, outcome, op.spec.count, op.ledger, deadline, now}));
   while (done_ < called_ && At(done_ + 1).finished) ++done_;
   for (Link& link : links_) {
@@ -335,21 +346,24 @@ void Group::Finish(OpState& op, OpEnd::Outcome outcome, Instant now) {
     link.report_gap = milliseconds(8);
   }
   WakeBy(now + milliseconds(2));
-  Retire();
+  Retire(now);
 }
 
 // Frees ops that every live rank is done with.
-void Group::Retire() {
+void Group::Retire(Instant now) {
   OpNumber all_done = done_;
   for (Rank p = 0; p < settings_.ranks; ++p) {
     if (p != settings_.rank && !links_[p].left) all_done = std::min(all_done, links_[p].done);
   }
-  while (oldest_ <= all_done && oldest_ <= newest_) actions_->RetireShard(oldest_++);
+  for (; oldest_ <= all_done && oldest_ <= newest_; ++oldest_) {
+    actions_->RetireShard(oldest_);
+    Note(now, Event::kOpReleased, oldest_);
+  }
 }
 
 void Group::Push(const ControlItem& item) {
   // A full queue loses the message like a network would; timers repair it.
-  if (!control_.Push(item)) counters_->Add(Counter::kCreditStalls);
+  if (!control_.Push(item)) counters_->Add(Counter::kControlQueueFull);
 }
 
 void Group::PushOpen(Rank peer, OpNumber op) {
@@ -362,8 +376,9 @@ PacketNumber Group::WidenNumber(Rank sender, std::uint32_t low) const {
   return Widen(low, links_[sender].rx.highest());
 }
 
-void Group::OnReceiveOverflow() {
+void Group::OnReceiveOverflow(std::uint64_t drops, Instant now) {
   counters_->Add(Counter::kCreditOverflowEvents);
+  Note(now, Event::kReceiveOverflow, called_, kNoRank, drops);
   for (Link& link : links_) link.grant.OnOverflow();
 }
 

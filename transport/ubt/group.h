@@ -18,6 +18,7 @@
 
 #include "lib/bounded.h"
 #include "lib/counters.h"
+#include "lib/flight_recorder.h"
 #include "lib/ids.h"
 #include "optireduce/status.h"
 #include "optireduce/time.h"
@@ -90,7 +91,9 @@ enum class Admission : std::uint8_t { kAdmitted, kNoRoomYet };
 
 class Group {
  public:
-  Group(GroupSettings settings, PayloadActions* actions, Counters* counters);
+  // `recorder` may be null: nothing is recorded.
+  Group(GroupSettings settings, PayloadActions* actions, Counters* counters,
+        FlightRecorder* recorder = nullptr);
 
   // ---- The caller's side -------------------------------------------------------------------
   // Begins this rank's next op, which fails the group when it has not ended after `timeout`.
@@ -103,7 +106,7 @@ class Group {
   void Fail(const Status& cause);
   const Status& failure() const { return failure_; }
   // The peer said goodbye: it needs nothing more.
-  void OnPeerLeft(Rank peer);
+  void OnPeerLeft(Rank peer, Instant now);
   // Every slot of ops that may be known at once has its own number modulo this.
   std::size_t slot_count() const { return slots_.size(); }
   // Every op this rank called has ended, and every peer has all it needs from this rank.
@@ -119,7 +122,7 @@ class Group {
   Counter OnPacket(const wire::Header& header, OpNumber op, PacketNumber number,
                    std::span<const std::byte> body, Instant now);
   // The port's own receive queue dropped packets: grant less.
-  void OnReceiveOverflow();
+  void OnReceiveOverflow(std::uint64_t drops, Instant now);
 
   // ---- Packets out -------------------------------------------------------------------------
   // The next super-packet to send. `idle`: nothing waits to be received, so a super-packet that is
@@ -158,7 +161,7 @@ class Group {
   OpState& At(OpNumber op) { return slots_[op % slots_.size()]; }
   const OpState& At(OpNumber op) const { return slots_[op % slots_.size()]; }
   bool IsOpen(OpNumber op) const { return op >= oldest_ && op <= newest_; }
-  bool EnsureOpen(OpNumber op, Rank by, const OpSpec& spec);
+  bool EnsureOpen(OpNumber op, Rank by, const OpSpec& spec, Instant now);
   void NoteStart(OpState& op, Rank rank, Instant start, Instant now);
   void TakeOwnContribution(OpState& op, Instant now);
   void PlaceStagedResults(OpState& op);
@@ -171,11 +174,15 @@ class Group {
   void MarkHeld(OpState& op, Rank shard, CellIndex cell);
   void MaybeFinish(OpState& op, Instant now);
   void Finish(OpState& op, OpEnd::Outcome outcome, Instant now);
-  void Retire();
+  void Retire(Instant now);
   Status LeftBefore(Rank peer, OpNumber op) const;
   void Push(const ControlItem& item);
   void PushOpen(Rank peer, OpNumber op);
   std::uint32_t peers() const { return settings_.ranks - 1; }
+  void Note(Instant at, Event event, OpNumber op, Rank peer = kNoRank, std::uint64_t a = 0,
+            std::uint64_t b = 0) {
+    if (recorder_ != nullptr) recorder_->Record(at, event, op, peer, a, b);
+  }
 
   // group_receive.cc
   Counter OnOpen(Link& link, Rank sender, OpNumber op, PacketNumber number,
@@ -239,6 +246,7 @@ class Group {
   GroupSettings settings_;
   PayloadActions* actions_;
   Counters* counters_;
+  FlightRecorder* recorder_;
   std::vector<std::uint32_t> place_in_sum_;  // rank -> place in sum_order
   std::vector<Link> links_;
   std::vector<OpState> slots_;

@@ -79,7 +79,7 @@ Counter Group::OnOpen(Link& link, Rank sender, OpNumber number, PacketNumber pac
   spec.mode = static_cast<Mode>(open.mode);
   spec.fingerprint = open.fingerprint;
   // Bounded by what OpenShard has room for; the sender repeats what is not covered.
-  if (!IsOpen(number) && !EnsureOpen(number, sender, spec)) return Counter::kEarlyNoRoom;
+  if (!IsOpen(number) && !EnsureOpen(number, sender, spec, now)) return Counter::kEarlyNoRoom;
   OpState& op = At(number);
   if (!(op.spec == spec)) {
     Fail(Mismatch(number, sender, spec, op.opened_by, op.spec));
@@ -88,6 +88,7 @@ Counter Group::OnOpen(Link& link, Rank sender, OpNumber number, PacketNumber pac
   if (op.opened_from.Test(sender)) return Counter::kDuplicate;
   const auto age = Duration(static_cast<Duration::rep>(
       std::min<std::uint64_t>(open.report.age_ns, std::uint64_t{1} << 62)));
+  Note(now, Event::kOpOpened, number, sender, static_cast<std::uint64_t>(age.count()));
   NoteStart(op, sender, now - std::min(age, now - Instant{}), now);
   if (op.early_count > 0) TakeEarlyData(op, sender, now);
   while (link.opens_in < newest_) {
@@ -261,6 +262,7 @@ Counter Group::OnNack(Link& link, Rank sender, const wire::Header& header, OpNum
   wire::Nack nack;
   if (wire::ParseNack(body, &nack) != wire::ParseResult::kOk) return Counter::kMalformed;
   counters_->Add(Counter::kNacksReceived);
+  Note(now, Event::kNackReceived, number, sender, nack.ranges[0].first, nack.ranges[0].count);
   // DATA is asked for by the owner of the shard, RESULT from its owner.
   const Rank owner = nack.stage == Stage::kScatter ? sender : settings_.rank;
   if (header.shard != owner) return Counter::kMalformed;
@@ -365,7 +367,7 @@ void Group::TakeReport(Link& link, const wire::ReportBlock& report, PacketNumber
   const OpNumber done_before = link.done;
   link.done = std::max(link.done, std::min(report.done, called_));
   link.divergent = std::max(link.divergent, std::min(report.divergent, ahead));
-  if (link.done != done_before) Retire();
+  if (link.done != done_before) Retire(now);
   ResendLostOpens(link, highest, now);
 }
 
@@ -388,6 +390,8 @@ Counter Group::OnNotYet(Rank sender, const wire::Header& header, OpNumber number
   wire::NotYet not_yet;
   if (wire::ParseNotYet(body, &not_yet) != wire::ParseResult::kOk) return Counter::kMalformed;
   if (!IsOpen(number) || header.shard >= settings_.ranks) return Counter::kUnexpected;
+  Note(now, Event::kNotYetReceived, number, sender, header.shard,
+       static_cast<std::uint64_t>(not_yet.reason));
   At(number).not_yet_after[sender] = now + milliseconds(10);
   if (not_yet.reason == wire::NotYet::Reason::kHeld) At(number).last_held = now;
   return Counter::kAccepted;

@@ -98,6 +98,8 @@ bool Group::WriteControl(const ControlItem& item, Instant now, SendOrder* out) {
       BeginControl(item, now, out);
       out->control_bytes += wire::WriteNack(item.nack, body);
       counters_->Add(Counter::kNacksSent);
+      Note(now, Event::kNackSent, item.op, item.peer, item.nack.ranges[0].first,
+           item.nack.ranges[0].count);
       return true;
     case MessageType::kNotYet:
       BeginControl(item, now, out);
@@ -214,7 +216,11 @@ bool Group::NextCells(Rank peer, bool idle, Instant now, SendOrder* out) {
   // A window smaller than a burst dribbles: wait for the report, unless nothing is in flight.
   if (room < burst && link.tx.in_flight() > 0) return false;
   const std::uint32_t most = std::min(room, burst);
-  if (!FillRepeats(peer, most, now, out) && !FillNew(peer, most, idle, now, out)) return false;
+  if (FillRepeats(peer, most, now, out)) {
+    Note(now, Event::kRepeated, out->op, peer, out->cells[0].cell, out->cell_count);
+  } else if (!FillNew(peer, most, idle, now, out)) {
+    return false;
+  }
   out->peer = peer;
   const PacketNumber since = link.rx.highest() - link.credited_at_report;
   // Only the last packet of a super-packet may be short, and the last cell of a shard is.

@@ -53,7 +53,12 @@ class RangeWriter {
 }  // namespace
 
 void Group::OnTime(bool idle, Instant now) {
-  if (last_turn_ != Instant{} && now - last_turn_ > kPause && called_ != done_) last_wake_ = now;
+  if (last_turn_ != Instant{} && now - last_turn_ > kPause && called_ != done_) {
+    last_wake_ = now;
+    counters_->Add(Counter::kLongTurns);
+    Note(now, Event::kLongTurn, called_, kNoRank,
+         static_cast<std::uint64_t>((now - last_turn_).count()));
+  }
   last_turn_ = now;
   if (!failure_.ok()) {
     next_wake_ = kNever;
@@ -123,6 +128,8 @@ void Group::RunOpClocks(Instant now) {
     const Instant give_up = op.called_at + op.timeout;
     const Instant grace_end = op.spec.mode == Mode::kBounded ? GraceEnd(op) : kNever;
     if (grace_end <= now) {
+      Note(now, Event::kDeadline, number, kNoRank, op.lacking_total,
+           static_cast<std::uint64_t>((now - Deadline(op)).count()));
       for (Rank k = 0; k < settings_.ranks; ++k) {
         if (k == settings_.rank) continue;
         for (CellIndex cell = 0; cell < op.grid.Cells(k) && op.lacking[k] > 0; ++cell) {
@@ -201,6 +208,7 @@ void Group::RunRepair(Instant now) {
       const Instant due = std::max(link.tx.last_credited_at(), link.report_at) +
                           BackedOff(2 * repair, link.release_backoff);
       if (due <= now) {
+        Note(now, Event::kSilenceReleased, called_, peer, link.tx.in_flight());
         link.tx.ReleaseAll();
         ++link.release_backoff;
         counters_->Add(Counter::kSilenceReleases);

@@ -142,6 +142,8 @@ class Communicator {
   void Abort(const Status& cause);
 
   Stats stats() const;
+  // The last events of this rank's engine, one per line, oldest first: for a report of a failure.
+  std::string FlightRecord() const;
 
  private:
   struct Impl;

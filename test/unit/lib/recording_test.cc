@@ -89,7 +89,7 @@ TEST(FlightRecorder, DumpNamesEverything) {
   recorder.Record(start + milliseconds(5), Event::kPeerLost, 0, 3);
   const std::string want =
       "flight recorder of rank 1: the last 3 of 3 events\n"
-      "          +0.000 us  op_called              op=7 elements=1024 bytes=4096\n"
+      "          +0.000 us  op_called              op=7 elements=1024\n"
       "         +12.000 us  nack_sent              op=7 peer=3 first_cell=40 cells=2\n"
       "       +5000.000 us  peer_lost              peer=3\n";
   EXPECT_EQ(recorder.Dump("rank 1"), want);
