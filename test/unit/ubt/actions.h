@@ -61,9 +61,10 @@ class FakeActions : public PayloadActions {
   }
 
   // The bytes of a cell that goes out now.
-  std::vector<std::byte> Payload(Stage stage, OpNumber op, Rank shard, CellIndex cell) {
+  std::vector<std::byte> Payload(optireduce::Stage stage, OpNumber op, Rank shard,
+                                 CellIndex cell) {
     Shard& own = shards.at(op);
-    if (stage == Stage::kBroadcast) {
+    if (stage == optireduce::Stage::kBroadcast) {
       EXPECT_EQ(shard, self_);
       EXPECT_TRUE(own.closed[cell]) << "a result goes out before its cell is closed";
       return ToBytes(own.cells[cell]);
