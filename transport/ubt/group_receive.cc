@@ -278,10 +278,13 @@ Counter Group::OnNack(Link& link, Rank sender, const wire::Header& header, OpNum
   OpState& op = At(number);
   const CellIndex cells = op.grid.Cells(owner);
   const PacketNumber seen = Widen(nack.highest_low, link.tx.last_number());
-  bool any = false;
   for (std::uint32_t i = 0; i < nack.range_count; ++i) {
     const wire::CellRange range = nack.ranges[i];
     if (range.first >= cells || range.count > cells - range.first) return Counter::kMalformed;
+  }
+  bool any = false;
+  for (std::uint32_t i = 0; i < nack.range_count; ++i) {
+    const wire::CellRange range = nack.ranges[i];
     if (nack.sets_only) {
       if (op.sets_from[sender] == op.own_cells) {
         Push({.type = MessageType::kSets, .peer = sender, .op = number, .nack = {}});
