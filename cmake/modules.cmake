@@ -2,8 +2,8 @@
 #
 # One module is one folder: a static library optireduce_<name>, also known as optireduce::<name>,
 # of all sources in the calling folder (or matching GLOB). A folder without sources makes no
-# target, and who depends on it goes without. DEPENDS are modules of ours, and only those that the
-# picture in docs allows: test/tidy/include_edges.py checks the includes against the same list.
+# target, and who depends on it goes without. DEPENDS are modules of lower levels:
+# test/tidy/edges.py holds the list of what may see what, and checks it.
 set_property(GLOBAL PROPERTY OPTIREDUCE_MODULES "")
 
 function(optireduce_module name)

@@ -1,4 +1,4 @@
-"""Which module may include which: the picture of docs/architecture.md as a table."""
+"""Which module may include which: a module sees only lower levels, never a sibling."""
 
 import re
 
