@@ -104,6 +104,7 @@ void Group::Fail(const Status& cause) {
   OR_CHECK(!cause.ok());
   if (failure_.ok()) failure_ = cause;
   control_.Clear();
+  next_wake_ = kNever;
 }
 
 void Group::OnPeerLeft(Rank peer, Instant now) {
