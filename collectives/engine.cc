@@ -88,12 +88,13 @@ bool Engine::TakePosted(Instant now) {
   if (!posted_.load(std::memory_order_acquire)) return false;
   const std::lock_guard lock(mutex_);
   bool any = !posted_left_.empty() || !posted_failure_.ok();
-  for (const Rank peer : posted_left_) group_.OnPeerLeft(peer, now);
-  posted_left_.clear();
   if (!posted_failure_.ok() && group_.failure().ok()) {
     group_.Fail(posted_failure_);
     on_failure_ = nullptr;  // the others know already
   }
+  // After the failure: who knows its cause may have left because of it.
+  for (const Rank peer : posted_left_) group_.OnPeerLeft(peer, now);
+  posted_left_.clear();
   while (!posted_calls_.empty() && !queued_.full()) {
     OR_CHECK(queued_.Push(posted_calls_.Pop()));
     queued_.Back()->started_at = now;
