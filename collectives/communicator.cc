@@ -366,6 +366,10 @@ Status Communicator::Barrier() {
 
 void Communicator::Abort(const Status& cause) {
   if (impl_->control) impl_->control->Abort(cause);
+  if (!impl_->engine) return;
+  // This rank does not wait until it hears of it: its next call must not reach the peers.
+  impl_->engine->PostFailure(cause.Context("aborted by " + impl_->rank_names[impl_->rank]));
+  impl_->driver->Notify();
 }
 
 Stats Communicator::stats() const {

@@ -67,7 +67,10 @@ class Engine : private ubt::PayloadActions {
   Instant NextWake() const;
 
   // Every call has ended, and every peer has all it needs from this rank.
-  bool Settled() const { return queued_.empty() && running_.empty() && group_.Settled(); }
+  bool Settled() const {
+    return !posted_.load(std::memory_order_acquire) && queued_.empty() && running_.empty() &&
+           group_.Settled();
+  }
   void AskToSettle(Instant now) { group_.AskToSettle(now); }
 
   const ubt::Group& group() const { return group_; }
