@@ -172,7 +172,7 @@ void Group::NoteStart(OpState& op, Rank rank, Instant start, Instant now) {
   if (!op.opened_from.Set(rank)) return;
   op.starts[rank] = start;
   if (op.opened_from.All()) op.all_opened_at = now;
-  if (op.closed.None() && late_[rank] != 0) {
+  if (op.closed.None()) {
     late_[rank] = 0;
     op.excluded.Clear(rank);
   }
@@ -358,6 +358,7 @@ void Group::Retire(Instant now) {
   }
   for (; oldest_ <= all_done && oldest_ <= newest_; ++oldest_) {
     actions_->RetireShard(oldest_);
+    retired_ended_at_ = At(oldest_).ended_at;
     Note(now, Event::kOpReleased, oldest_);
   }
 }

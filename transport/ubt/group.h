@@ -261,6 +261,7 @@ class Group {
   OpNumber newest_;     // the newest op that is open here
   OpNumber divergent_ = 0;
   Instant called_at_{};
+  Instant retired_ended_at_{};  // of the op before the oldest
   Instant last_turn_{};
   Instant last_wake_{};  // when this process last went on after a pause
   std::uint32_t serve_next_ = 0;  // into serve_order

@@ -97,11 +97,9 @@ Instant Group::GraceEnd(const OpState& op) const {
 // The bound runs from the later of the anchor and the end of the op before.
 void Group::UpdateClock(OpState& op, Instant now) {
   if (op.anchor == kNever) return;
-  Instant before = Instant{};
-  if (op.number > oldest_) {
-    before = At(op.number - 1).ended_at;
-    if (before == kNever) return;
-  }
+  const Instant before =
+      op.number > oldest_ ? At(op.number - 1).ended_at : retired_ended_at_;
+  if (before == kNever) return;
   op.base = std::max(op.anchor, before);
   if (op.ended_at != kNever) return;
   if (op.own_cells == 0) {
