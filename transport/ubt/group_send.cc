@@ -154,8 +154,10 @@ bool Group::WriteSets(const ControlItem& item, Instant now, SendOrder* out) {
 // the time for it has come.
 bool Group::ReportDue(const Link& link, Instant now) const {
   const PacketNumber since = link.rx.highest() - link.credited_at_report;
-  return link.answer_wanted || since * 8 >= std::uint64_t{link.grant.told_packets()} * 3 ||
-         link.report_due <= now;
+  // Reports alone never make a report: with little credit two ranks would play ping-pong.
+  const bool used = link.rx.credited_received() != link.payloads_at_report &&
+                    since * 8 >= std::uint64_t{link.grant.told_packets()} * 3;
+  return used || link.answer_wanted || link.report_due <= now;
 }
 
 wire::ReportBlock Group::MakeReport(Link& link, Instant now) {
@@ -175,6 +177,7 @@ wire::ReportBlock Group::MakeReport(Link& link, Instant now) {
 
 void Group::NoteReported(Link& link, Instant now) {
   link.credited_at_report = link.rx.highest();
+  link.payloads_at_report = link.rx.credited_received();
   link.answer_wanted = false;
   if (done_ != called_) {
     link.report_due = kNever;  // RunReportTimers says when again

@@ -202,7 +202,7 @@ void Group::RunRepair(Instant now) {
       }
     }
 
-    if (link.tx.in_flight() > 0 && link.tx.Room() < link.tx.credit() / 2) {
+    if (link.tx.in_flight() > 0 && link.tx.Room() < std::max(link.tx.credit() / 2, 1U)) {
       const Instant due = std::max(link.tx.last_credited_at(), link.report_at) +
                           BackedOff(2 * repair, link.release_backoff);
       if (due <= now) {

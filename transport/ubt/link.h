@@ -182,6 +182,7 @@ struct Link {
 
   // Reports owed to the peer.
   std::uint64_t credited_at_report = 0;  // rx.highest() when we last reported
+  std::uint64_t payloads_at_report = 0;  // rx.credited_received() then
   Instant report_due = kNever;
   Instant reported_at{};
   std::uint32_t reports_left = 0;  // repeats of a completion report, each later than the last
