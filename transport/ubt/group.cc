@@ -296,11 +296,7 @@ void Group::NoteOwnSet(OpState& op, CellIndex cell) {
   op.ledger.lost_entries += (settings_.ranks - op.in[cell]) * elements;
   if (!op.received.Test(settings_.rank, cell)) op.ledger.own_left_out_entries += elements;
   for (Rank p = 0; p < settings_.ranks; ++p) {
-    if (p == settings_.rank || links_[p].left) continue;
-    if (op.sets_from[p] == op.own_cells) {
-      Push({.type = wire::MessageType::kSets, .peer = p, .op = op.number, .nack = {}});
-    }
-    op.sets_from[p] = std::min(op.sets_from[p], cell);
+    if (p != settings_.rank && !links_[p].left) PushSets(op, p, cell);
   }
 }
 
@@ -363,9 +359,20 @@ void Group::Retire(Instant now) {
   }
 }
 
-void Group::Push(const ControlItem& item) {
-  // A full queue loses the message like a network would; timers repair it.
-  if (!control_.Push(item)) counters_->Add(Counter::kControlQueueFull);
+// A full queue loses the message like a network would; timers repair it.
+bool Group::Push(const ControlItem& item) {
+  if (control_.Push(item)) return true;
+  counters_->Add(Counter::kControlQueueFull);
+  return false;
+}
+
+// Sets of incomplete cells from this one on are to go out; one item is queued for all of them.
+void Group::PushSets(OpState& op, Rank peer, CellIndex from) {
+  if (op.sets_from[peer] == op.own_cells &&
+      !Push({.type = wire::MessageType::kSets, .peer = peer, .op = op.number, .nack = {}})) {
+    return;
+  }
+  op.sets_from[peer] = std::min(op.sets_from[peer], from);
 }
 
 void Group::PushOpen(Rank peer, OpNumber op) {

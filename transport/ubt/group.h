@@ -176,7 +176,8 @@ class Group {
   void Finish(OpState& op, OpEnd::Outcome outcome, Instant now);
   void Retire(Instant now);
   Status LeftBefore(Rank peer, OpNumber op) const;
-  void Push(const ControlItem& item);
+  bool Push(const ControlItem& item);
+  void PushSets(OpState& op, Rank peer, CellIndex from);
   void PushOpen(Rank peer, OpNumber op);
   std::uint32_t peers() const { return settings_.ranks - 1; }
   void Note(Instant at, Event event, OpNumber op, Rank peer = kNoRank, std::uint64_t a = 0,

@@ -286,10 +286,7 @@ Counter Group::OnNack(Link& link, Rank sender, const wire::Header& header, OpNum
   for (std::uint32_t i = 0; i < nack.range_count; ++i) {
     const wire::CellRange range = nack.ranges[i];
     if (nack.sets_only) {
-      if (op.sets_from[sender] == op.own_cells) {
-        Push({.type = MessageType::kSets, .peer = sender, .op = number, .nack = {}});
-      }
-      op.sets_from[sender] = std::min(op.sets_from[sender], range.first);
+      PushSets(op, sender, range.first);
       any = true;
     } else if (nack.stage == Stage::kScatter) {
       any |= RepeatData(op, owner, range, seen, link, now);
@@ -333,12 +330,7 @@ bool Group::RepeatResults(OpState& op, Rank peer, const wire::CellRange& range, 
     if (sent > seen && !link.tx.SentBefore(sent, old)) continue;
     any = true;
     if (op.result_repeat.Set(peer, cell)) ++op.result_repeats[peer];
-    if (!op.complete.Test(cell) && op.sets_from[peer] > cell) {
-      if (op.sets_from[peer] == op.own_cells) {
-        Push({.type = MessageType::kSets, .peer = peer, .op = op.number, .nack = {}});
-      }
-      op.sets_from[peer] = cell;
-    }
+    if (!op.complete.Test(cell)) PushSets(op, peer, cell);
   }
   return any;
 }
