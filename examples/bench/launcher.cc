@@ -100,6 +100,7 @@ class Family {
         return kExitFailed;
       }
     }
+    if (!blame_.empty()) std::fprintf(stderr, "optireduce-bench: %s\n", blame_.c_str());
     return exit_code_;
   }
 
@@ -109,15 +110,21 @@ class Family {
     if (rank == pids_.size()) return;
     pids_[rank] = 0;
     --running_;
-    const bool exited = WIFEXITED(wait_status);
-    const int code = exited ? WEXITSTATUS(wait_status) : kExitFailed;
-    if (code == kExitOk || exit_code_ != kExitOk) return;
-    exit_code_ = code;
-    kill_at_ = Clock::now() + kNoticeTime;
-    // Wrong elements are everybody's result and nobody's failure.
-    if (code == kExitWrong) return;
-    std::fprintf(stderr, "optireduce-bench: rank %zu (process %d) was the first to fail: it %s\n",
-                 rank, static_cast<int>(pid), EndText(wait_status).c_str());
+    const int code = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : kExitFailed;
+    if (code == kExitOk) return;
+    if (exit_code_ == kExitOk) {
+      exit_code_ = code;
+      kill_at_ = Clock::now() + kNoticeTime;
+    }
+    // Wrong elements are everybody's result and nobody's failure; whom we killed was only slow.
+    if (code == kExitWrong || killed_) return;
+    // Of several that have ended, waitpid gives any first: the ranks that noticed may come before
+    // the one that was killed, which is the cause.
+    const bool cause = WIFSIGNALED(wait_status) && !blamed_a_signal_;
+    if (!cause && !blame_.empty()) return;
+    blamed_a_signal_ = cause;
+    blame_ = "rank " + std::to_string(rank) + " (process " + std::to_string(pid) +
+             ") was the first to fail: it " + EndText(wait_status);
   }
 
   void KillTheRest() {
@@ -139,6 +146,8 @@ class Family {
   std::vector<pid_t> pids_;  // 0: has ended
   std::size_t running_;
   int exit_code_ = kExitOk;
+  std::string blame_;  // who was the first to fail, and how
+  bool blamed_a_signal_ = false;
   bool killed_ = false;
   Clock::time_point kill_at_{};
 };
