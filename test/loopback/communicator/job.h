@@ -56,7 +56,7 @@ std::vector<float> RandomFloats(int rank, std::size_t count, std::uint64_t salt)
 
 // A float32 sum whose result is known from (index, ranks), for tensors of any size.
 void FillSteps(std::vector<float>& tensor, int rank, int salt);
-// Elements that are not the sum of what `ranks` filled in, less what rank `left_out` did (-1: none).
+// Elements that are not the sum of what the ranks filled in, but for rank `left_out` (-1: none).
 std::size_t WrongSteps(const std::vector<float>& tensor, int ranks, int salt, int left_out = -1);
 
 }  // namespace optireduce::testing

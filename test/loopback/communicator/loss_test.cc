@@ -254,7 +254,8 @@ TEST(Repair, RepeatsWhatWasLostAndLittleElse) {
   const Books sum = Sum(all);
   const auto sent = static_cast<double>(sum.sent);
   std::printf("%llu packets: %.3f %% dropped, %.3f %% repeated, %.3f %% duplicates\n",
-              static_cast<unsigned long long>(sum.sent), 100 * static_cast<double>(sum.dropped) / sent,
+              static_cast<unsigned long long>(sum.sent),
+              100 * static_cast<double>(sum.dropped) / sent,
               100 * static_cast<double>(sum.repeated) / sent,
               100 * static_cast<double>(sum.duplicates_seen) / sent);
   EXPECT_EQ(sum.kernel_drops, 0U);

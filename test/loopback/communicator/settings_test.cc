@@ -3,9 +3,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
-#include <fstream>
+#include <ostream>
 
 #include "test/loopback/communicator/job.h"
 
@@ -65,7 +64,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Variant{"mtu_9000", {{"path_mtu", "9000"}}},
                       Variant{"mtu_32K", {{"path_mtu", "32K"}}},
                       Variant{"spin", {{"spin", "50us"}}},
-                      Variant{"small_arena", {{"arena.bytes_max", "4M"}, {"bucket_bytes_max", "64K"}}},
+                      Variant{"small_arena",
+                              {{"arena.bytes_max", "4M"}, {"bucket_bytes_max", "64K"}}},
                       Variant{"little_credit",
                               {{"credit.bytes_total", "64K"}, {"credit.bytes_start", "2K"}}},
                       Variant{"one_behind", {{"ops_behind_max", "1"}}}),
@@ -127,19 +127,20 @@ TEST(Bad, LaunchValuesAreRefused) {
 // A file that is gone with its object.
 class KeyFile {
  public:
-  explicit KeyFile(const std::string& text) {
-    const int fd = mkstemp(path_);
+  explicit KeyFile(const std::string& text)
+      : path_(::testing::TempDir() + "optireduce_job_key_XXXXXX") {
+    const int fd = mkstemp(path_.data());
     EXPECT_GE(fd, 0);
     EXPECT_EQ(write(fd, text.data(), text.size()), static_cast<ssize_t>(text.size()));
     close(fd);
   }
-  ~KeyFile() { unlink(path_); }
+  ~KeyFile() { unlink(path_.c_str()); }
   KeyFile(const KeyFile&) = delete;
   KeyFile& operator=(const KeyFile&) = delete;
-  std::string path() const { return path_; }
+  const std::string& path() const { return path_; }
 
  private:
-  char path_[40] = "/tmp/optireduce_job_key_XXXXXX";
+  std::string path_;
 };
 
 const std::string kKey(64, 'a');
