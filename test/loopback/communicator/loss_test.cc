@@ -259,9 +259,11 @@ TEST(Repair, RepeatsWhatWasLostAndLittleElse) {
               100 * static_cast<double>(sum.repeated) / sent,
               100 * static_cast<double>(sum.duplicates_seen) / sent);
   EXPECT_EQ(sum.kernel_drops, 0U);
-  // The allowance is for chance: small samples lose more or less than one per cent.
-  EXPECT_LE(static_cast<double>(sum.repeated), 0.011 * sent + 60);
-  EXPECT_LE(static_cast<double>(sum.duplicates_seen), 0.001 * sent + 60);
+  // The 60 are for chance: small samples lose more or less than one per cent. Under a sanitizer,
+  // with few packets and slow ranks, only a storm is told from a repair.
+  const double share = TimeScale();
+  EXPECT_LE(static_cast<double>(sum.repeated), share * (0.011 * sent + 60));
+  EXPECT_LE(static_cast<double>(sum.duplicates_seen), share * (0.001 * sent + 60));
 }
 
 // The size of the one UDP socket of this process, as the kernel reports it.
