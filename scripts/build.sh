@@ -4,6 +4,8 @@ set -eu
 preset=$1
 jobs=${2:-$(nproc)}
 cd "$(dirname "$0")/.."
+# Debian's own CMake before any other, here as in the Makefile: a tree is made by one of them.
+PATH=/usr/bin:/bin:$PATH
 
 # A tree made by another CMake keeps that one's paths: make it anew rather than mix the two.
 fresh=""

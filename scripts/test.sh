@@ -5,6 +5,8 @@ preset=$1
 jobs=$2
 shift 2
 cd "$(dirname "$0")/.."
+# Debian's own CMake before any other, here as in the Makefile: a tree is made by one of them.
+PATH=/usr/bin:/bin:$PATH
 
 # Sanitizers want their fixed address ranges free; some kernels randomise mappings into them.
 wrap=""
