@@ -1,4 +1,5 @@
-// Bounded mode: the clock of an op, cells closed at the scatter deadline, sets, grace, late callers.
+// Bounded mode: the clock of an op, cells closed at the scatter deadline, sets, grace, late
+// callers.
 #include <gtest/gtest.h>
 
 #include <algorithm>
