@@ -25,7 +25,28 @@ NetworkConfig ForJob(const JobOptions& options) {
   return config;
 }
 
+constexpr std::byte kGuard{0xc3};
+constexpr std::byte kOverwritten{0x5a};
+
+bool AllAre(std::span<const std::byte> bytes, std::byte value) {
+  return std::all_of(bytes.begin(), bytes.end(), [value](std::byte b) { return b == value; });
+}
+
 }  // namespace
+
+Tensor::Tensor(std::size_t bytes)
+    : bytes_(bytes), memory_(bytes + 2 * kGuardBytes, kGuard) {}
+
+void Tensor::Overwrite() {
+  for (std::byte& byte : bytes()) byte = kOverwritten;
+}
+
+bool Tensor::GuardsIntact() const {
+  const std::span<const std::byte> all(memory_);
+  return AllAre(all.first(kGuardBytes), kGuard) && AllAre(all.last(kGuardBytes), kGuard);
+}
+
+bool Tensor::StillOverwritten() const { return AllAre(bytes(), kOverwritten); }
 
 Job::Job(const JobOptions& options) : options_(options), network_(&world_, ForJob(options)) {
   const Settings& settings = options_.settings;
@@ -41,7 +62,10 @@ Job::Job(const JobOptions& options) : options_(options), network_(&world_, ForJo
     engine.bucket_bytes_max = settings.bucket_bytes_max;
     engine.calls_queued_max = 1024;
     engine.tag = settings.security_tag;
-    engine.check = settings.security_check == CheckMode::kOn;
+    // As the communicator has it.
+    engine.check = settings.security_check == CheckMode::kOn ||
+                   (settings.security_check == CheckMode::kAuto && settings.mode == Mode::kExact);
+    engine.on_failure = [this, rank](const Status& cause) { OnFailure(rank, cause); };
     engine.on_call_end = [this, rank](std::shared_ptr<Call> call) { OnCallEnd(rank, call); };
     node->engine = std::make_unique<Engine>(std::move(engine), node->port.get());
     nodes_.push_back(std::move(node));
@@ -51,16 +75,20 @@ Job::Job(const JobOptions& options) : options_(options), network_(&world_, ForJo
 
 Job::~Job() = default;
 
-JobCall& Job::CallAt(Instant at, Rank rank, const CallSpec& spec, std::vector<std::byte> in,
+JobCall& Job::CallAt(Instant at, Rank rank, const CallSpec& spec, std::span<const std::byte> in,
                      bool in_place) {
-  nodes_[rank]->calls.push_back(std::make_unique<JobCall>());
-  JobCall& entry = *nodes_[rank]->calls.back();
-  entry.in = std::move(in);
-  if (!in_place) entry.out.resize(entry.in.size());
+  auto& calls = nodes_[rank]->calls;
+  calls.push_back(std::make_unique<JobCall>());
+  JobCall& entry = *calls.back();
+  entry.index = calls.size() - 1;
+  entry.in_place = in_place;
+  entry.in = Tensor(in.size());
+  std::copy(in.begin(), in.end(), entry.in.bytes().begin());
+  entry.out = Tensor(in_place ? 0 : in.size());
   entry.call = std::make_shared<Call>();
   Call& call = *entry.call;
-  call.in = entry.in.data();
-  call.out = in_place ? entry.in.data() : entry.out.data();
+  call.in = entry.in.bytes().data();
+  call.out = in_place ? entry.in.bytes().data() : entry.out.bytes().data();
   call.count = spec.count;
   call.type = spec.type;
   call.reduce = spec.reduce;
@@ -68,18 +96,42 @@ JobCall& Job::CallAt(Instant at, Rank rank, const CallSpec& spec, std::vector<st
   call.key = spec.key;
   call.timeout = spec.timeout;
   ++open_calls_;
-  world_.Schedule(at, [this, rank, &entry] {
-    entry.called_at = world_.now();
-    OR_CHECK(nodes_[rank]->engine->Submit(entry.call));
-    TurnBy(rank, world_.now());
-  });
+  world_.Schedule(at, [this, rank, &entry] { Submit(rank, &entry); });
   return entry;
 }
 
+void Job::Submit(Rank rank, JobCall* entry) {
+  Node& node = *nodes_[rank];
+  if (node.pauses > 0) {
+    node.waiting.push_back(entry);  // a stopped process calls nothing
+    return;
+  }
+  entry->called_at = world_.now();
+  OR_CHECK(node.engine->Submit(entry->call));
+  TurnBy(rank, world_.now());
+}
+
+void Job::OnFailure(Rank rank, const Status& cause) {
+  for (Rank other = 0; other < ranks(); ++other) {
+    if (other == rank) continue;
+    world_.Schedule(world_.now() + options_.control_delay, [this, other, cause] {
+      nodes_[other]->engine->PostFailure(cause);
+      TurnBy(other, world_.now());
+    });
+  }
+}
+
 void Job::PauseAt(Instant begin, Instant end, Rank rank) {
-  world_.Schedule(begin, [this, rank] { network_.Pause(rank); });
+  world_.Schedule(begin, [this, rank] {
+    ++nodes_[rank]->pauses;
+    network_.Pause(rank);
+  });
   world_.Schedule(end, [this, rank] {
+    Node& node = *nodes_[rank];
+    if (--node.pauses > 0) return;
+    node.resumed_at = world_.now();
     network_.Resume(rank);
+    for (JobCall* entry : std::exchange(node.waiting, {})) Submit(rank, entry);
     TurnBy(rank, world_.now());
   });
 }
@@ -123,12 +175,13 @@ bool Job::RunUntilEnded(Instant limit) {
   return open_calls_ == 0;
 }
 
+bool Job::Settled() const {
+  return std::all_of(nodes_.begin(), nodes_.end(),
+                     [](const auto& node) { return node->engine->Settled(); });
+}
+
 bool Job::RunUntilSettled(Instant limit) {
-  const auto settled = [this] {
-    return std::all_of(nodes_.begin(), nodes_.end(),
-                       [](const auto& node) { return node->engine->Settled(); });
-  };
-  while (!settled() && world_.now() < limit) {
+  while (!Settled() && world_.now() < limit) {
     for (Rank rank = 0; rank < ranks(); ++rank) {
       if (nodes_[rank]->engine->Settled() || network_.paused(rank)) continue;
       nodes_[rank]->engine->AskToSettle(world_.now());
@@ -136,7 +189,7 @@ bool Job::RunUntilSettled(Instant limit) {
     }
     world_.RunUntil(std::min(limit, world_.now() + milliseconds(10)));
   }
-  return settled();
+  return Settled();
 }
 
 }  // namespace optireduce::sim

@@ -2,6 +2,7 @@
 // callers that call ops at given instants. Real payloads, so that results can be checked.
 //
 // Deterministic: one seed and one program give the same run, bit for bit. One thread.
+// Stands in for the control plane in one respect: the failure of one rank's group reaches the others.
 // It makes no decision about what is right; examples/sim/checkers does.
 #ifndef OPTIREDUCE_EXAMPLES_SIM_JOB_H_
 #define OPTIREDUCE_EXAMPLES_SIM_JOB_H_
@@ -10,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "collectives/engine.h"
@@ -28,17 +30,7 @@ struct JobOptions {
   OpNumber ops_before = 0;         // near a wrap in half of all seeds
   PacketNumber first_number = 1;
   Duration turn_cost{2'000};       // a rank's CPU is busy that long for a turn that did something
-};
-
-// One call of one rank, and what became of it.
-struct JobCall {
-  std::vector<std::byte> in;
-  std::vector<std::byte> out;  // empty: in place, the result is in `in`
-  std::shared_ptr<Call> call;
-  Instant called_at = kNever;
-  Instant ended_at = kNever;
-  bool ended() const { return ended_at != kNever; }
-  const std::vector<std::byte>& result() const { return out.empty() ? in : out; }
+  Duration control_delay = std::chrono::milliseconds(1);  // until the others hear of a failure
 };
 
 struct CallSpec {
@@ -50,6 +42,39 @@ struct CallSpec {
   Duration timeout = std::chrono::seconds(30);
 };
 
+// A caller's tensor, with guards on both sides that nothing may write to.
+class Tensor {
+ public:
+  static constexpr std::size_t kGuardBytes = 64;
+
+  Tensor() = default;
+  explicit Tensor(std::size_t bytes);
+  std::span<std::byte> bytes() { return {memory_.data() + kGuardBytes, bytes_}; }
+  std::span<const std::byte> bytes() const { return {memory_.data() + kGuardBytes, bytes_}; }
+  // What a caller does that uses its memory for something else.
+  void Overwrite();
+  // Neither the guards nor, after Overwrite(), anything between them has changed.
+  bool GuardsIntact() const;
+  bool StillOverwritten() const;
+
+ private:
+  std::size_t bytes_ = 0;
+  std::vector<std::byte> memory_ = std::vector<std::byte>(2 * kGuardBytes);
+};
+
+// One call of one rank, and what became of it. Out of place, `out` is a second tensor.
+struct JobCall {
+  std::uint64_t index = 0;  // of this rank's calls
+  bool in_place = false;
+  Tensor in;
+  Tensor out;
+  std::shared_ptr<Call> call;
+  Instant called_at = kNever;
+  Instant ended_at = kNever;
+  bool ended() const { return ended_at != kNever; }
+  std::span<const std::byte> result() const { return in_place ? in.bytes() : out.bytes(); }
+};
+
 class Job {
  public:
   explicit Job(const JobOptions& options);
@@ -59,32 +84,42 @@ class Job {
   Network& network() { return network_; }
   std::uint32_t ranks() const { return options_.ranks; }
   const JobOptions& options() const { return options_; }
+  const SimPort& port(Rank rank) const { return *nodes_[rank]->port; }
   Engine& engine(Rank rank) { return *nodes_[rank]->engine; }
 
-  // Schedules a call of `rank` at `at`; the entry lives as long as the job.
-  JobCall& CallAt(Instant at, Rank rank, const CallSpec& spec, std::vector<std::byte> in,
+  // Schedules a call of `rank` at `at`, or when the rank goes on where it is paused then. `in` is
+  // the contribution. The entry lives as long as the job.
+  JobCall& CallAt(Instant at, Rank rank, const CallSpec& spec, std::span<const std::byte> in,
                   bool in_place);
   // Called when a call ends, after its entry is filled in; may call again or overwrite memory.
   std::function<void(Rank, JobCall&)> on_end;
 
-  // Stops and continues a rank's process.
+  // Stops and continues a rank's process. Pauses of one rank may overlap.
   void PauseAt(Instant begin, Instant end, Rank rank);
+  // When the rank last went on after a pause; the epoch: never paused.
+  Instant resumed_at(Rank rank) const { return nodes_[rank]->resumed_at; }
 
   // Runs until every call made so far has ended, at most until `limit`. False: something has not.
   bool RunUntilEnded(Instant limit);
   // Runs until no rank owes another anything, at most until `limit`.
   bool RunUntilSettled(Instant limit);
+  bool Settled() const;
 
  private:
   struct Node {
     std::unique_ptr<SimPort> port;
     std::unique_ptr<Engine> engine;
     std::vector<std::unique_ptr<JobCall>> calls;
+    std::uint32_t pauses = 0;  // that it is in
+    Instant resumed_at{};
+    std::vector<JobCall*> waiting;  // calls that the pause keeps it from making
     std::optional<EventId> turn;  // the next one
     Instant turn_at = kNever;
     Instant busy_until{};
   };
 
+  void Submit(Rank rank, JobCall* entry);
+  void OnFailure(Rank rank, const Status& cause);
   void TurnBy(Rank rank, Instant at);
   void Turn(Rank rank);
   void OnCallEnd(Rank rank, const std::shared_ptr<Call>& call);
