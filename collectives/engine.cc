@@ -115,6 +115,7 @@ bool Engine::Turn(Instant now) {
     return ReceiveAll(now, &idle) || worked;  // packets still come in, and are refused
   }
   worked |= ReceiveAll(now, &idle);
+  worked |= FlushQueued(now);
   worked |= AdmitCalls(now);
   group_.OnTime(idle, now);
   worked |= SendAll(idle, now);
@@ -224,8 +225,18 @@ bool Engine::StartOp(const std::shared_ptr<Call>& call, Instant now) {
   return true;
 }
 
+// What a busy network had left queued. Once it is out, callers and shards get their memory back, and
+// before anything new is queued: a network may be busy after every turn.
+bool Engine::FlushQueued(Instant now) {
+  if (!port_busy_) return false;
+  port_busy_ = !port_->Flush(now);
+  if (port_busy_) return false;
+  GiveBackShards();
+  EndOps(now);
+  return true;
+}
+
 bool Engine::SendAll(bool idle, Instant now) {
-  if (port_busy_) port_busy_ = !port_->Flush(now);
   bool any = false;
   for (int i = 0; i < kSendsPerTurn && !port_busy_; ++i) {
     if (!group_.NextSend(idle, now, order_.get())) break;

@@ -119,6 +119,7 @@ class Engine : private ubt::PayloadActions {
   Counter TakePacket(std::span<const std::byte> packet, Instant now);
   bool AdmitCalls(Instant now);
   bool StartOp(const std::shared_ptr<Call>& call, Instant now);
+  bool FlushQueued(Instant now);
   bool SendAll(bool idle, Instant now);
   bool SendOne(ubt::SendOrder& order, Instant now);
   std::span<const std::byte> PayloadOf(const ubt::SendOrder& order, CellIndex cell);
