@@ -225,8 +225,8 @@ bool Engine::StartOp(const std::shared_ptr<Call>& call, Instant now) {
   return true;
 }
 
-// What a busy network had left queued. Once it is out, callers and shards get their memory back, and
-// before anything new is queued: a network may be busy after every turn.
+// What a busy network had left queued. Once it is out, callers and shards get their memory back,
+// and before anything new is queued: a network may be busy after every turn.
 bool Engine::FlushQueued(Instant now) {
   if (!port_busy_) return false;
   port_busy_ = !port_->Flush(now);
