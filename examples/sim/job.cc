@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <utility>
 
 #include "lib/check.h"
@@ -34,8 +35,10 @@ bool AllAre(std::span<const std::byte> bytes, std::byte value) {
 
 }  // namespace
 
-Tensor::Tensor(std::size_t bytes)
-    : bytes_(bytes), memory_(bytes + 2 * kGuardBytes, kGuard) {}
+Tensor::Tensor(std::size_t bytes) : bytes_(bytes) {
+  OR_CHECK(bytes <= std::size_t{1} << 40);
+  memory_.assign(bytes + 2 * kGuardBytes, kGuard);
+}
 
 void Tensor::Overwrite() {
   for (std::byte& byte : bytes()) byte = kOverwritten;
@@ -77,13 +80,14 @@ Job::~Job() = default;
 
 JobCall& Job::CallAt(Instant at, Rank rank, const CallSpec& spec, std::span<const std::byte> in,
                      bool in_place) {
+  OR_CHECK(in.size() < (std::size_t{1} << 40));
   auto& calls = nodes_[rank]->calls;
   calls.push_back(std::make_unique<JobCall>());
   JobCall& entry = *calls.back();
   entry.index = calls.size() - 1;
   entry.in_place = in_place;
   entry.in = Tensor(in.size());
-  std::copy(in.begin(), in.end(), entry.in.bytes().begin());
+  if (!in.empty()) std::memcpy(entry.in.bytes().data(), in.data(), in.size());
   entry.out = Tensor(in_place ? 0 : in.size());
   entry.call = std::make_shared<Call>();
   Call& call = *entry.call;

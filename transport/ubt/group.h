@@ -204,9 +204,9 @@ class Group {
   void ResendLostOpens(Link& link, PacketNumber seen, Instant now);
   void TakeEarlyData(OpState& op, Rank sender, Instant now);
   bool RepeatData(OpState& op, Rank owner, const wire::CellRange& range, PacketNumber seen,
-                  const Link& link, Instant now);
+                  const Link& link, Instant old);
   bool RepeatResults(OpState& op, Rank peer, const wire::CellRange& range, PacketNumber seen,
-                     const Link& link, Instant now);
+                     const Link& link, Instant old);
   Counter RefuseForRoom(Link& link, Instant now);
 
   // group_send.cc
@@ -238,8 +238,8 @@ class Group {
   bool WantsData(const OpState& op, Rank peer) const;
   Instant TailAskFrom(Rank peer, Instant now) const;
   void Ask(Rank peer, bool tail, Instant now);
-  void AskForData(const OpState& op, Rank peer, bool tail);
-  void AskForResults(const OpState& op, Rank peer, bool tail);
+  void AskForData(const OpState& op, Rank peer, bool tail, Instant now);
+  void AskForResults(const OpState& op, Rank peer, bool tail, Instant now);
   void RepeatOpens(Rank peer, Instant now);
   void RunReportTimers(Instant now);
   void WakeBy(Instant at) { next_wake_ = at < next_wake_ ? at : next_wake_; }

@@ -282,6 +282,9 @@ Counter Group::OnNack(Link& link, Rank sender, const wire::Header& header, OpNum
     const wire::CellRange range = nack.ranges[i];
     if (range.first >= cells || range.count > cells - range.first) return Counter::kMalformed;
   }
+  // What had gone out that long before the question was asked, not before it is read, is old.
+  const Instant old =
+      link.tx.AskedAt(seen, Duration(nack.hold_ns), now) - link.rtt.repair_time();
   bool any = false;
   for (std::uint32_t i = 0; i < nack.range_count; ++i) {
     const wire::CellRange range = nack.ranges[i];
@@ -289,9 +292,9 @@ Counter Group::OnNack(Link& link, Rank sender, const wire::Header& header, OpNum
       PushSets(op, sender, range.first);
       any = true;
     } else if (nack.stage == Stage::kScatter) {
-      any |= RepeatData(op, owner, range, seen, link, now);
+      any |= RepeatData(op, owner, range, seen, link, old);
     } else {
-      any |= RepeatResults(op, sender, range, seen, link, now);
+      any |= RepeatResults(op, sender, range, seen, link, old);
     }
   }
   if (!any && nack.stage == Stage::kBroadcast && !op.OwnShardClosed()) {
@@ -303,9 +306,8 @@ Counter Group::OnNack(Link& link, Rank sender, const wire::Header& header, OpNum
 // Queues repeats of contributions that are known or taken to be lost: those that last went out
 // with a number the owner has seen past, or longer ago than the repair time.
 bool Group::RepeatData(OpState& op, Rank owner, const wire::CellRange& range, PacketNumber seen,
-                       const Link& link, Instant now) {
+                       const Link& link, Instant old) {
   bool any = false;
-  const Instant old = now - link.rtt.repair_time();
   const CellIndex end = std::min<CellIndex>(range.first + range.count, op.scatter_next[owner]);
   for (CellIndex cell = range.first; cell < end; ++cell) {
     const std::size_t flat = op.grid.Flat(owner) + cell;
@@ -320,9 +322,8 @@ bool Group::RepeatData(OpState& op, Rank owner, const wire::CellRange& range, Pa
 }
 
 bool Group::RepeatResults(OpState& op, Rank peer, const wire::CellRange& range, PacketNumber seen,
-                          const Link& link, Instant now) {
+                          const Link& link, Instant old) {
   bool any = false;
-  const Instant old = now - link.rtt.repair_time();
   for (CellIndex cell = range.first; cell < range.first + range.count; ++cell) {
     if (!op.closed.Test(cell) || !op.result_sent.Test(peer, cell)) continue;
     const PacketNumber sent =

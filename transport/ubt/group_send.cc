@@ -12,11 +12,6 @@ namespace {
 
 using wire::MessageType;
 
-std::uint32_t SaturateNanos(Duration d) {
-  return static_cast<std::uint32_t>(
-      std::clamp<Duration::rep>(d.count(), 0, Duration::rep{0xffffffff}));
-}
-
 }  // namespace
 
 bool Group::NextSend(bool idle, Instant now, SendOrder* out) {
@@ -166,7 +161,7 @@ wire::ReportBlock Group::MakeReport(Link& link, Instant now) {
   report.credit = link.grant.packets();
   report.received_low = static_cast<std::uint32_t>(link.rx.received());
   report.highest_low = static_cast<std::uint32_t>(link.rx.highest());
-  report.hold_ns = SaturateNanos(now - link.rx.highest_at());
+  report.hold_ns = link.rx.HoldNanos(now);
   report.opened = link.opens_in;
   report.called = called_;
   report.done = done_;

@@ -248,17 +248,18 @@ void Group::Ask(Rank peer, bool tail, Instant now) {
     const bool results =
         WantsResults(op, peer, now) && (!tail || op.not_yet_after[peer] <= now);
     const bool data = WantsData(op, peer);
-    if (results) AskForResults(op, peer, tail);
-    if (data) AskForData(op, peer, tail);
+    if (results) AskForResults(op, peer, tail, now);
+    if (data) AskForData(op, peer, tail, now);
     asked += (results ? 1U : 0U) + (data ? 1U : 0U);
   }
 }
 
-void Group::AskForData(const OpState& op, Rank peer, bool tail) {
+void Group::AskForData(const OpState& op, Rank peer, bool tail, Instant now) {
   ControlItem item{.type = wire::MessageType::kNack, .peer = peer, .op = op.number,
                    .shard = settings_.rank, .nack = {}};
   item.nack.stage = Stage::kScatter;
   item.nack.highest_low = static_cast<std::uint32_t>(links_[peer].rx.highest());
+  item.nack.hold_ns = links_[peer].rx.HoldNanos(now);
   RangeWriter ranges(&item.nack);
   const CellIndex end = tail ? op.own_cells : AskEnd(op.data_seen[peer], op.own_cells);
   for (std::size_t cell = op.received.NextUnset(peer); cell < end;
@@ -269,11 +270,12 @@ void Group::AskForData(const OpState& op, Rank peer, bool tail) {
   if (item.nack.range_count > 0) Push(item);
 }
 
-void Group::AskForResults(const OpState& op, Rank peer, bool tail) {
+void Group::AskForResults(const OpState& op, Rank peer, bool tail, Instant now) {
   ControlItem item{.type = wire::MessageType::kNack, .peer = peer, .op = op.number, .shard = peer,
                    .nack = {}};
   item.nack.stage = Stage::kBroadcast;
   item.nack.highest_low = static_cast<std::uint32_t>(links_[peer].rx.highest());
+  item.nack.hold_ns = links_[peer].rx.HoldNanos(now);
   ControlItem sets = item;
   sets.nack.sets_only = true;
   RangeWriter ranges(&item.nack);

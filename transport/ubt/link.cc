@@ -75,6 +75,11 @@ bool TxWindow::SentBefore(PacketNumber number, Instant instant) const {
   return record.number != number || record.sent_at <= instant;
 }
 
+Instant TxWindow::AskedAt(PacketNumber highest, Duration hold, Instant now) const {
+  const Record& record = Slot(highest);
+  return record.number == highest ? std::min(now, record.sent_at + hold) : now;
+}
+
 RxWindow::RxWindow(const LinkSettings& settings)
     : seen_(kWindow / 64),
       highest_(settings.first_number - 1),
@@ -123,6 +128,11 @@ bool RxWindow::Accept(PacketNumber number, bool credited, Instant now) {
     credited_at_ = now;
   }
   return true;
+}
+
+std::uint32_t RxWindow::HoldNanos(Instant now) const {
+  return static_cast<std::uint32_t>(
+      std::clamp<Duration::rep>((now - highest_at_).count(), 0, Duration::rep{0xffffffff}));
 }
 
 Instant RxWindow::GapDue() const {

@@ -61,13 +61,16 @@ class TxWindow {
 
   // True when packet `number` went out before `instant` or so long ago that it is forgotten.
   bool SentBefore(PacketNumber number, Instant instant) const;
+  // When the peer must have asked at the earliest, which had seen `highest` for `hold` then: not
+  // when its question is read, which may have waited long for this process. At most `now`.
+  Instant AskedAt(PacketNumber highest, Duration hold, Instant now) const;
 
   PacketNumber last_number() const { return next_number_ - 1; }
   Instant last_credited_at() const { return last_credited_at_; }
 
  private:
   struct Record {
-    PacketNumber number = 0;
+    PacketNumber number = ~PacketNumber{0};  // of no packet: none was sent yet
     std::uint64_t credited_total = 0;  // including this one
     Instant sent_at{};
   };
@@ -98,6 +101,8 @@ class RxWindow {
   std::uint64_t received() const { return received_; }
   std::uint64_t credited_received() const { return credited_received_; }
   Instant highest_at() const { return highest_at_; }
+  // For how long the highest has been in, as it goes on the wire: saturates after 4 s.
+  std::uint32_t HoldNanos(Instant now) const;
   // When the last packet of any kind, and the last one of DATA or RESULT, came in.
   Instant heard_at() const { return heard_at_; }
   Instant credited_at() const { return credited_at_; }

@@ -105,11 +105,12 @@ struct Nack {
   Stage stage = Stage::kScatter;
   bool sets_only = false;          // the cells are here, the sets of contributors are not
   std::uint32_t highest_low = 0;   // highest packet number seen from the addressee, low 32 bits
+  std::uint32_t hold_ns = 0;       // since that packet came in
   std::uint32_t range_count = 0;   // 1 … kNackRangesMax
   std::array<CellRange, kNackRangesMax> ranges;
 };
-// Body: stage 1, flags 1 (bit 0: sets_only), range count 2, highest 4, then ranges of 8.
-inline constexpr std::size_t kNackFixedBytes = 8;
+// Body: stage 1, flags 1 (bit 0: sets_only), range count 2, highest 4, hold 4, then ranges of 8.
+inline constexpr std::size_t kNackFixedBytes = 12;
 constexpr std::size_t NackBytes(std::size_t ranges) {
   return kNackFixedBytes + ranges * kRangeBytes;
 }

@@ -132,6 +132,7 @@ ParseResult ParseNack(std::span<const std::byte> body, Nack* nack) {
   const std::uint8_t flags = U8(p + 1);
   nack->range_count = U16(p + 2);
   nack->highest_low = U32(p + 4);
+  nack->hold_ns = U32(p + 8);
   if (stage > static_cast<std::uint8_t>(Stage::kBroadcast)) return ParseResult::kRange;
   if ((flags & ~1u) != 0) return ParseResult::kReserved;
   if (nack->range_count < 1 || nack->range_count > kNackRangesMax) return ParseResult::kRange;

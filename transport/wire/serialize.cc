@@ -66,6 +66,7 @@ std::size_t WriteNack(const Nack& nack, std::span<std::byte> out) {
   p[1] = Byte(nack.sets_only ? 1 : 0);
   StoreBig(static_cast<std::uint16_t>(nack.range_count), p + 2);
   StoreBig(nack.highest_low, p + 4);
+  StoreBig(nack.hold_ns, p + 8);
   p += kNackFixedBytes;
   for (const CellRange& range : std::span(nack.ranges).first(nack.range_count)) {
     OR_CHECK(Valid(range));

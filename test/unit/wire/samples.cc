@@ -83,6 +83,7 @@ Nack SampleNack() {
   nack.stage = Stage::kBroadcast;
   nack.sets_only = true;
   nack.highest_low = 0x01020304;
+  nack.hold_ns = 0x41424344;
   nack.range_count = 2;
   nack.ranges[0] = {0x11121314, 1};
   nack.ranges[1] = {0x21222324, 0x31323334};

@@ -102,12 +102,13 @@ TEST(WireGolden, Nack) {
   const Nack nack = SampleNack();
   const auto body =
       Written(NackBytes(2), [&](std::span<std::byte> out) { return WriteNack(nack, out); });
-  EXPECT_EQ(ToHex(body), Golden("01 01 0002 01020304 11121314 00000001 21222324 31323334"));
+  EXPECT_EQ(ToHex(body), Golden("01 01 0002 01020304 41424344 11121314 00000001 21222324 31323334"));
   Nack back;
   ASSERT_EQ(ParseNack(body, &back), ParseResult::kOk);
   EXPECT_EQ(back.stage, nack.stage);
   EXPECT_EQ(back.sets_only, nack.sets_only);
   EXPECT_EQ(back.highest_low, nack.highest_low);
+  EXPECT_EQ(back.hold_ns, nack.hold_ns);
   ASSERT_EQ(back.range_count, 2u);
   EXPECT_EQ(back.ranges[0], nack.ranges[0]);
   EXPECT_EQ(back.ranges[1], nack.ranges[1]);
