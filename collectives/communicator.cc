@@ -27,6 +27,8 @@ using std::chrono::seconds;
 
 // How long a rank that leaves serves repairs, and then waits for the others' goodbyes.
 constexpr Duration kLinger = seconds(1);
+// The largest value of option op_timeout.
+constexpr Duration kTimeoutMax = std::chrono::hours(24);
 
 std::string HostName() {
   std::array<char, 256> name{};
@@ -38,7 +40,10 @@ std::string HostName() {
 // first one.
 class CallbackThread {
  public:
-  ~CallbackThread() {
+  ~CallbackThread() { Stop(); }
+
+  // Runs what is pending; what is pushed later runs at once, on the pusher's thread.
+  void Stop() {
     {
       const std::lock_guard lock(mutex_);
       stop_ = true;
@@ -48,7 +53,12 @@ class CallbackThread {
   }
 
   void Push(std::shared_ptr<Call> call) {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
+    if (stop_) {
+      lock.unlock();
+      call->on_end(call->report);
+      return;
+    }
     calls_.push_back(std::move(call));
     if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
     wake_.notify_all();
@@ -117,6 +127,8 @@ struct Communicator::Impl {
   Work Submit(std::shared_ptr<Call> call);
 
   const Config config;
+  const pid_t owner = getpid();  // the process that made it
+  std::string transport = "none (one rank)";  // as it was when the group met
   Rank rank = 0;
   std::uint32_t ranks = 1;
   std::vector<std::string> hosts;
@@ -186,6 +198,7 @@ Status Communicator::Impl::Join(const control::Launch& launch) {
   }
   if (ranks == 1) return Status::Ok();
   OR_RETURN_IF_ERROR(port->SetPeers(endpoints, rank));
+  transport = port->Describe();
   for (const std::string& notice : port->notices()) Log(LogLevel::kWarning, notice);
   return Status::Ok();
 }
@@ -201,14 +214,14 @@ void Communicator::Impl::StartEngine() {
   options.bucket_bytes_max = settings.bucket_bytes_max;
   options.calls_queued_max = static_cast<std::uint32_t>(settings.ops_in_flight_max);
   options.tag = settings.security_tag;
-  options.check = settings.security_check == CheckMode::kOn ||
-                  (settings.security_check == CheckMode::kAuto && settings.mode == Mode::kExact);
+  // Exact ops travel in groups of either mode, and bounded ones promise the same bits too.
+  options.check = settings.security_check != CheckMode::kOff;
   options.on_failure = [this](const Status& cause) { control->Abort(cause); };
   options.on_call_end = [this](std::shared_ptr<Call> call) { OnCallEnd(std::move(call)); };
   engine = std::make_unique<Engine>(std::move(options), &port->port());
   driver = std::make_unique<Driver>(engine.get(), &port->port(), settings.spin);
-  control->SetEventHandler([this](const control::Event& event) { OnControlEvent(event); });
   driver->Start();
+  control->SetEventHandler([this](const control::Event& event) { OnControlEvent(event); });
 }
 
 Communicator::Communicator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -228,6 +241,9 @@ Result<std::unique_ptr<Communicator>> Communicator::Create(const CommunicatorOpt
   if (!launch.ok()) return launch.status().Context("launch");
   SetLogRank(static_cast<int>(launch->rank));
 
+  if (launch->world_size > 1) {
+    OR_RETURN_IF_ERROR(CheckArena(config->settings(), launch->world_size));
+  }
   auto impl = std::make_unique<Impl>(*std::move(config));
   const Status joined = impl->Join(*launch);
   if (!joined.ok()) {
@@ -239,12 +255,18 @@ Result<std::unique_ptr<Communicator>> Communicator::Create(const CommunicatorOpt
 }
 
 Communicator::~Communicator() {
+  if (getpid() != impl_->owner) {
+    // A forked child has the parent's sockets, and none of its threads: it leaves all of it alone.
+    (void)impl_.release();
+    return;
+  }
+  const Status destroyed(Code::kAborted, "the communicator was destroyed");
   if (impl_->driver) {
     impl_->driver->Stop(kLinger);
-    // What has not ended by now ends here.
-    impl_->engine->PostFailure({Code::kAborted, "the communicator was destroyed"});
-    impl_->engine->Turn(MonotonicNow());
+    impl_->driver->EndAll(destroyed);
   }
+  impl_->callbacks.Stop();
+  if (impl_->driver) impl_->driver->EndAll(destroyed);  // what callbacks began
   if (impl_->control) {
     impl_->control->SetEventHandler(nullptr);
     impl_->control->Leave(kLinger);
@@ -256,7 +278,7 @@ int Communicator::rank() const { return static_cast<int>(impl_->rank); }
 int Communicator::size() const { return static_cast<int>(impl_->ranks); }
 
 std::string Communicator::transport() const {
-  return impl_->port ? impl_->port->Describe() : "none (one rank)";
+  return impl_->transport;
 }
 
 const std::vector<std::string>& Communicator::hosts() const { return impl_->hosts; }
@@ -275,6 +297,11 @@ Status Communicator::Impl::CheckArguments(const void* in, const void* out, std::
   if (static_cast<std::size_t>(type) >= kDataTypes ||
       static_cast<std::size_t>(op) >= kReduceOps) {
     return {Code::kInvalidArgument, "all_reduce: unknown data type or operator"};
+  }
+  if (getpid() != owner) {
+    return {Code::kInvalidArgument, "all_reduce: this communicator belongs to process " +
+                                        std::to_string(owner) +
+                                        "; a forked child must make its own"};
   }
   const std::string pair = std::string(Name(op)) + " of " + std::string(Name(type));
   if (!Supported(type, op)) {
@@ -311,6 +338,7 @@ Status Communicator::Impl::CheckArguments(const void* in, const void* out, std::
 // Lossy only where declared, and never for small tensors or values that are no gradients.
 Mode Communicator::Impl::ModeOf(std::size_t count, DataType type, ReduceOp op,
                                 const AllReduceOptions& options) const {
+  if (count == 0) return Mode::kExact;  // nothing can be left out
   if (options.mode) return *options.mode;
   const Settings& settings = config.settings();
   const bool large = count * ElementBytes(type) >= settings.bounded_bytes_min;
@@ -337,7 +365,8 @@ Work Communicator::AllReduce(const void* in, void* out, std::size_t count, DataT
   call->reduce = op;
   call->mode = impl_->ModeOf(count, type, op, options);
   call->key = options.key;
-  call->timeout = options.timeout.value_or(impl_->config.settings().op_timeout);
+  call->timeout =
+      std::min(options.timeout.value_or(impl_->config.settings().op_timeout), kTimeoutMax);
   call->driver = impl_->driver.get();
   return impl_->Submit(std::move(call));
 }

@@ -11,6 +11,7 @@ using std::chrono::milliseconds;
 constexpr Duration kSleepMax = milliseconds(100);
 // The thread takes over from callers when none has come back for this long.
 constexpr Duration kTakeOver = milliseconds(1);
+constexpr int kShortParks = 4;
 
 }  // namespace
 
@@ -51,11 +52,23 @@ void Driver::OnCallEnd(Call& call) {
   NoteProgress();
 }
 
+// Waits until no caller turns the engine. A short wait is looked at again by time, which is cheaper
+// than a wake-up per op; in a long one the last caller to leave wakes the thread.
+void Driver::Park() {
+  std::unique_lock lock(mutex_);
+  for (int round = 0; round < kShortParks; ++round) {
+    parked_.wait_for(lock, kTakeOver);
+    if (callers_.load(std::memory_order_acquire) == 0 || stop_) return;
+  }
+  long_parked_.store(true, std::memory_order_seq_cst);
+  parked_.wait(lock, [this] { return callers_.load(std::memory_order_seq_cst) == 0 || stop_; });
+  long_parked_.store(false, std::memory_order_relaxed);
+}
+
 void Driver::Run() {
   while (!stop_.load(std::memory_order_acquire)) {
     if (callers_.load(std::memory_order_acquire) > 0) {
-      std::unique_lock lock(mutex_);
-      parked_.wait_for(lock, kTakeOver);
+      Park();
       continue;
     }
     {
@@ -85,6 +98,11 @@ void Driver::Await(Call& call) {
   callers_.fetch_add(1, std::memory_order_acq_rel);
   std::unique_lock turn(turning_, std::defer_lock);
   while (!call.finished.load(std::memory_order_acquire)) {
+    if (turn.owns_lock() && looking_.load(std::memory_order_acquire) > 0) {
+      turn.unlock();  // whoever only wants to look goes first
+      NoteProgress();
+      std::this_thread::yield();
+    }
     if (turn.owns_lock() || TryTakeOver(turn, &call)) TurnOrSleep(kNever);
   }
   Leave(turn);
@@ -99,23 +117,34 @@ void Driver::AwaitRoom() {
 
 void Driver::Inspect(const std::function<void()>& look) {
   callers_.fetch_add(1, std::memory_order_acq_rel);
+  looking_.fetch_add(1, std::memory_order_acq_rel);
   std::unique_lock turn(turning_, std::defer_lock);
   while (!TryTakeOver(turn, nullptr)) {
   }
+  looking_.fetch_sub(1, std::memory_order_acq_rel);
   look();
   Leave(turn);
 }
 
 void Driver::Leave(std::unique_lock<std::mutex>& turn) {
-  callers_.fetch_sub(1, std::memory_order_acq_rel);
-  if (!turn.owns_lock()) return;
-  turn.unlock();
-  NoteProgress();
+  const bool last = callers_.fetch_sub(1, std::memory_order_seq_cst) == 1;
+  if (turn.owns_lock()) {
+    turn.unlock();
+    NoteProgress();
+  }
+  if (last && long_parked_.load(std::memory_order_seq_cst)) {
+    { const std::lock_guard lock(mutex_); }
+    parked_.notify_one();
+  }
 }
 
 void Driver::Stop(Duration linger) {
   if (!thread_.joinable()) return;
-  stop_.store(true, std::memory_order_release);
+  {
+    const std::lock_guard lock(mutex_);
+    stop_.store(true, std::memory_order_release);
+  }
+  parked_.notify_all();
   port_->Wake();
   thread_.join();
   const std::lock_guard lock(turning_);
@@ -127,6 +156,16 @@ void Driver::Stop(Duration linger) {
       ask_at = now + milliseconds(10);
     }
     TurnOrSleep(std::min(ask_at, until));
+  }
+}
+
+void Driver::EndAll(const Status& cause) {
+  engine_->PostFailure(cause);
+  const std::lock_guard lock(turning_);
+  // Bounded: a network that takes nothing more must not hold up the end of the process.
+  const Instant until = MonotonicNow() + milliseconds(200);
+  for (Instant now = MonotonicNow(); !engine_->Settled() && now < until; now = MonotonicNow()) {
+    TurnOrSleep(now + milliseconds(1));
   }
 }
 

@@ -31,6 +31,8 @@ class Driver {
   void Start();
   // Serves the peers until they have all they need, at most `linger`; then ends the thread.
   void Stop(Duration linger);
+  // After Stop(): ends every call that has not ended, with this cause.
+  void EndAll(const Status& cause);
 
   // Returns when the call has ended; turns the engine itself where nobody else does.
   void Await(Call& call);
@@ -45,6 +47,7 @@ class Driver {
 
  private:
   void Run();
+  void Park();
   // Turns once; sleeps when there was nothing to do, at most until `limit`. Holds turning_.
   void TurnOrSleep(Instant limit);
 
@@ -60,6 +63,8 @@ class Driver {
 
   std::mutex turning_;  // whoever holds it turns the engine
   std::atomic<int> callers_{0};  // that want to turn, or do
+  std::atomic<int> looking_{0};      // of these, that only want to look
+  std::atomic<bool> long_parked_{false};
   std::atomic<bool> stop_{false};
   std::mutex mutex_;                  // for the two below
   std::condition_variable progress_;  // a call has ended, or nobody turns the engine any more

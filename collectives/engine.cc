@@ -21,7 +21,7 @@ constexpr std::size_t kFlightRecords = 4096;
 constexpr Duration kLookAtDropsEvery = milliseconds(1);
 
 // Of the arena, the part in which payloads wait for their turn; the rest holds shards.
-std::size_t PoolBytes(std::size_t arena_bytes) { return arena_bytes / 4; }
+constexpr std::size_t PoolBytes(std::size_t arena_bytes) { return arena_bytes / 4; }
 
 std::vector<wire::Sealer> MakeSealers(const EngineOptions& options, bool outgoing) {
   const wire::GroupKey key =
@@ -37,6 +37,17 @@ std::vector<wire::Sealer> MakeSealers(const EngineOptions& options, bool outgoin
 }
 
 }  // namespace
+
+Status CheckArena(const Settings& settings, std::uint32_t ranks) {
+  const std::uint64_t shard = settings.bucket_bytes_max / ranks + 2 * ubt::kShardAlignBytes;
+  const std::uint64_t room = settings.arena_bytes_max - PoolBytes(settings.arena_bytes_max);
+  if (shard <= room) return Status::Ok();
+  return {Code::kInvalidArgument,
+          "arena.bytes_max = " + std::to_string(settings.arena_bytes_max) +
+              " has no room for a shard of bucket_bytes_max = " +
+              std::to_string(settings.bucket_bytes_max) + " with " + std::to_string(ranks) +
+              " ranks; raise the first to " + std::to_string(shard * 2) + " or lower the second"};
+}
 
 Engine::Engine(EngineOptions options, PacketPort* port)
     : group_id_(options.group.group_id),
@@ -176,6 +187,8 @@ Counter Engine::TakePacket(std::span<const std::byte> packet, Instant now) {
 
 bool Engine::AdmitCalls(Instant now) {
   bool any = false;
+  // While the port is busy no op's end is taken, and its place must not be given to another.
+  if (port_busy_) return false;
   while (!queued_.empty() && group_.failure().ok()) {
     std::shared_ptr<Call>& call = queued_.Front();
     if (!StartOp(call, now)) {
@@ -200,7 +213,10 @@ bool Engine::AdmitCalls(Instant now) {
 bool Engine::StartOp(const std::shared_ptr<Call>& call, Instant now) {
   const std::uint64_t element_bytes = ElementBytes(call->type);
   ubt::OpSpec spec;
-  spec.count = std::min(call->count - call->next_element, bucket_bytes_max_ / element_bytes);
+  // Counted in accumulators where those are larger, so that a shard's memory has one bound.
+  const std::uint64_t bytes_each =
+      std::max<std::uint64_t>(element_bytes, AccumulatorBytes(call->type, call->reduce));
+  spec.count = std::min(call->count - call->next_element, bucket_bytes_max_ / bytes_each);
   spec.type = call->type;
   spec.reduce = call->reduce;
   spec.mode = call->mode;

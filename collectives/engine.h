@@ -48,6 +48,9 @@ struct EngineOptions {
 ubt::GroupSettings MakeGroupSettings(const Settings& settings, const PortLimits& limits,
                                      Rank rank, std::uint32_t ranks);
 
+// Whether the arena holds a shard of the largest op; else an error that names both options.
+Status CheckArena(const Settings& settings, std::uint32_t ranks);
+
 class Engine : private ubt::PayloadActions {
  public:
   Engine(EngineOptions options, PacketPort* port);

@@ -108,8 +108,7 @@ constexpr std::array kOptions = {
            "group cookie stands in its place."},
     Option{"security.check", kChoice, Enumerated<&S::security_check>(kChecks), "auto", "", "",
            kWire,
-           "CRC-32C over payloads, against corruption that the UDP checksum misses. auto: on in "
-           "exact mode."},
+           "CRC-32C over payloads, against corruption that the UDP checksum misses. auto: on."},
     Option{"job_key_file", kText, &S::job_key_file, "", "", "", kLocal,
            "Path of a file with the job key: nobody without it joins. Empty: the master draws a "
            "key. The key itself is never an option, nor printed."},

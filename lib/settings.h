@@ -12,7 +12,7 @@
 namespace optireduce {
 
 enum class TagMode : std::uint8_t { kHeader = 0, kFull = 1, kOff = 2 };
-enum class CheckMode : std::uint8_t { kAuto = 0, kOn = 1, kOff = 2 };  // auto: on in exact mode
+enum class CheckMode : std::uint8_t { kAuto = 0, kOn = 1, kOff = 2 };  // auto: on
 enum class AddressFamily : std::uint8_t { kAny = 0, kIpv4 = 4, kIpv6 = 6 };
 enum class Offload : std::uint8_t { kAuto = 0, kOff = 1 };
 enum class LogLevel : std::uint8_t { kError = 0, kWarning = 1, kInfo = 2, kDebug = 3 };

@@ -66,8 +66,7 @@ Job::Job(const JobOptions& options) : options_(options), network_(&world_, ForJo
     engine.calls_queued_max = 1024;
     engine.tag = settings.security_tag;
     // As the communicator has it.
-    engine.check = settings.security_check == CheckMode::kOn ||
-                   (settings.security_check == CheckMode::kAuto && settings.mode == Mode::kExact);
+    engine.check = settings.security_check != CheckMode::kOff;
     engine.on_failure = [this, rank](const Status& cause) { OnFailure(rank, cause); };
     engine.on_call_end = [this, rank](std::shared_ptr<Call> call) { OnCallEnd(rank, call); };
     node->engine = std::make_unique<Engine>(std::move(engine), node->port.get());

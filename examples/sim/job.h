@@ -2,7 +2,7 @@
 // callers that call ops at given instants. Real payloads, so that results can be checked.
 //
 // Deterministic: one seed and one program give the same run, bit for bit. One thread.
-// Stands in for the control plane in one respect: the failure of one rank's group reaches the others.
+// Stands in for the control plane in one respect: a failure of one rank's group reaches the others.
 // It makes no decision about what is right; examples/sim/checkers does.
 #ifndef OPTIREDUCE_EXAMPLES_SIM_JOB_H_
 #define OPTIREDUCE_EXAMPLES_SIM_JOB_H_

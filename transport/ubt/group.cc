@@ -60,13 +60,17 @@ Admission Group::Call(const OpSpec& spec, Duration timeout, Instant now, OpNumbe
   }
   for (Rank p = 0; p < settings_.ranks; ++p) {
     if (p == settings_.rank) continue;
-    if (links_[p].left) {
+    if (links_[p].left && (!IsOpen(number) || !At(number).opened_from.Test(p))) {
       Fail(LeftBefore(p, number));
       return Admission::kAdmitted;
     }
-    if (number > links_[p].called + behind) return Admission::kNoRoomYet;
+    if (!links_[p].left && number > links_[p].called + behind) return Admission::kNoRoomYet;
   }
-  if (!IsOpen(number) && !EnsureOpen(number, settings_.rank, spec, now)) return Admission::kNoRoomYet;
+  if (!IsOpen(number) && !EnsureOpen(number, settings_.rank, spec, now)) {
+    room_wanted_ = true;
+    return Admission::kNoRoomYet;
+  }
+  room_wanted_ = false;
   *op_out = called_ = number;
   called_at_ = now;
   counters_->Add(Counter::kOpsCalled);
@@ -110,6 +114,7 @@ void Group::Fail(const Status& cause) {
 void Group::OnPeerLeft(Rank peer, Instant now) {
   Link& link = links_[peer];
   link.left = true;
+  link.left_at = now;
   for (OpNumber number = oldest_; number <= called_; ++number) {
     const OpState& op = At(number);
     if (!op.finished && !op.opened_from.Test(peer)) {

@@ -52,6 +52,9 @@ struct GroupSettings {
   std::vector<std::string> rank_names;  // for error texts: "rank 2 (10.0.0.2:4711)"
 };
 
+// A turn this long after the last one means that the process was stopped or starved.
+inline constexpr Duration kPause = std::chrono::milliseconds(20);
+
 // The largest control message: header and body of a packet of at most this size.
 inline constexpr std::size_t kControlBytesMax = 512;
 inline constexpr std::size_t kBurstCellsLimit = 64;
@@ -208,6 +211,7 @@ class Group {
   bool RepeatResults(OpState& op, Rank peer, const wire::CellRange& range, PacketNumber seen,
                      const Link& link, Instant old);
   Counter RefuseForRoom(Link& link, Instant now);
+  Counter RefuseData(OpState& op, Link& link, Instant now);
 
   // group_send.cc
   bool NextControl(Instant now, SendOrder* out);
@@ -241,6 +245,8 @@ class Group {
   void AskForData(const OpState& op, Rank peer, bool tail, Instant now);
   void AskForResults(const OpState& op, Rank peer, bool tail, Instant now);
   void RepeatOpens(Rank peer, Instant now);
+  void AskForRoom(Instant now);
+  bool FailWithoutLeft(const OpState& op, Instant now);
   void RunReportTimers(Instant now);
   void WakeBy(Instant at) { next_wake_ = at < next_wake_ ? at : next_wake_; }
 
@@ -266,6 +272,8 @@ class Group {
   Instant last_turn_{};
   Instant last_wake_{};  // when this process last went on after a pause
   std::uint32_t serve_next_ = 0;  // into serve_order
+  bool room_wanted_ = false;  // the next call waits until an op is retired
+  Instant ask_room_at_{};
   Instant next_wake_ = kNever;
   Status failure_;
 };

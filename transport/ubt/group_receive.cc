@@ -14,6 +14,9 @@ namespace {
 using std::chrono::milliseconds;
 using wire::MessageType;
 
+// After that long without DATA or RESULT a sender's credit is back at its start.
+constexpr Duration kIdleCredit = std::chrono::seconds(1);
+
 bool ValidSpec(const wire::Open& open, std::uint64_t bytes_max) {
   if (open.data_type >= kDataTypes || open.reduce_op >= kReduceOps || open.transform != 0) {
     return false;
@@ -34,6 +37,7 @@ Counter Group::OnPacket(const wire::Header& header, OpNumber op, PacketNumber nu
   if (!failure_.ok()) return Counter::kUnexpected;
   Link& link = links_[sender];
   const bool credited = header.type == MessageType::kData || header.type == MessageType::kResult;
+  if (credited && now - link.rx.credited_at() > kIdleCredit) link.grant.OnIdle();
   if (!link.rx.Accept(number, credited, now)) return Counter::kDuplicate;
   switch (header.type) {
     case MessageType::kOpen:
@@ -58,9 +62,18 @@ Counter Group::OnPacket(const wire::Header& header, OpNumber op, PacketNumber nu
 
 // There was no room for a packet: it counts as not received, and is asked for after a while.
 Counter Group::RefuseForRoom(Link& link, Instant now) {
-  link.rx.Refused(now + link.rtt.repair_time());
-  WakeBy(now + link.rtt.repair_time());
+  const Instant due = now + BackedOff(link.rtt.repair_time(), link.refused_backoff++);
+  link.rx.Refused(due);
+  WakeBy(due);
   return Counter::kEarlyNoRoom;
+}
+
+// Room comes with the contributions that are next in order. Where ours is one of them, asking again
+// before the call would only bring the same packets to the same full arena.
+Counter Group::RefuseData(OpState& op, Link& link, Instant now) {
+  counters_->Add(Counter::kArenaFull);
+  op.waits_for_call = !op.called;
+  return RefuseForRoom(link, now);
 }
 
 Counter Group::OnOpen(Link& link, Rank sender, OpNumber number, PacketNumber packet,
@@ -139,7 +152,7 @@ Counter Group::OnData(Link& link, Rank sender, const wire::Header& header, OpNum
     if (waiting != kNotStaged) return Counter::kDuplicate;
     link.answer_wanted = true;  // a report shows the sender that its OPEN is lost
     waiting = actions_->Stage(payload);
-    if (waiting == kNotStaged) return RefuseForRoom(link, now);
+    if (waiting == kNotStaged) return RefuseData(op, link, now);
     ++op.early_count;
     return Counter::kWaited;
   }
@@ -158,10 +171,7 @@ Counter Group::OnData(Link& link, Rank sender, const wire::Header& header, OpNum
     ++next;
   } else {
     const StagedId id = actions_->Stage(payload);
-    if (id == kNotStaged) {
-      counters_->Add(Counter::kArenaFull);
-      return RefuseForRoom(link, now);
-    }
+    if (id == kNotStaged) return RefuseData(op, link, now);
     op.data_staged[op.OwnIndex(sender, cell)] = id;
     verdict = Counter::kWaited;
   }
@@ -172,6 +182,7 @@ Counter Group::OnData(Link& link, Rank sender, const wire::Header& header, OpNum
     op.data_seen[sender] = std::max(op.data_seen[sender], cell + 1);
   }
   link.ask_backoff = 0;
+  link.refused_backoff = 0;
   Advance(op, cell, now);
   return verdict;
 }
@@ -200,6 +211,7 @@ Counter Group::OnResult(Link& link, Rank sender, const wire::Header& header, OpN
   }
   op.result_seen[sender] = std::max(op.result_seen[sender], cell + 1);
   link.ask_backoff = 0;
+  link.refused_backoff = 0;
   if (!op.called || (!complete && !op.set_known.Test(flat))) {
     const StagedId id = actions_->Stage(payload);
     if (id == kNotStaged) {
@@ -355,7 +367,9 @@ void Group::TakeReport(Link& link, const wire::ReportBlock& report, PacketNumber
   const PacketNumber highest = Widen(report.highest_low, link.tx.last_number());
   const Duration rtt =
       link.tx.OnReport(highest, report.credit, Duration(report.hold_ns), now);
-  if (rtt >= Duration{0}) link.rtt.Sample(rtt);
+  // A report that waited while this process was stopped says nothing about the network.
+  const bool paused = last_turn_ != Instant{} && now - last_turn_ > kPause;
+  if (rtt >= Duration{0} && !paused) link.rtt.Sample(rtt);
   // Numbers that only rise, and never past what exists.
   link.opened = std::max(link.opened, std::min(report.opened, called_));
   const OpNumber ahead = newest_ + settings_.ops_behind_max + 1;

@@ -206,6 +206,7 @@ void Group::WriteReportMessage(Rank peer, std::uint8_t flags, Instant now, SendO
 bool Group::NextCells(Rank peer, bool idle, Instant now, SendOrder* out) {
   Link& link = links_[peer];
   if (link.left) return false;
+  link.tx.NoteIdle(now);
   const std::uint32_t room = link.tx.Room();
   if (room == 0) return false;
   // At most half of the credit, so that the peer reports before it is used up.

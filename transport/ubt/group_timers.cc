@@ -11,16 +11,7 @@ using std::chrono::milliseconds;
 
 // While this rank waits for something, peers hear from it at least this often.
 constexpr Duration kReportEvery = milliseconds(10);
-// A turn this long after the last one means that the process was stopped or starved.
-constexpr Duration kPause = milliseconds(20);
-
-// A duration that grows with each try in vain, to a bound: under heavy loss it is the tries that
-// are lost, and what they ask for is filtered by their addressee anyway.
-Duration BackedOff(Duration base, std::uint32_t tries) {
-  const Duration most = std::max(base, std::clamp<Duration>(8 * base, milliseconds(4),
-                                                            milliseconds(100)));
-  return std::min(base * (1 << std::min(tries, 7U)), most);
-}
+constexpr Duration kAfterGoodbye = milliseconds(500);
 
 // How far a gap in the packet numbers makes ask: a burst further than what was seen, since the lost
 // packets may be the flow's last; the sender knows which of the cells it has sent.
@@ -74,7 +65,18 @@ void Group::OnTime(bool idle, Instant now) {
   if (!failure_.ok()) return;
   // A rank that was not scheduled would ask for what lies in its own queue.
   if (idle) RunRepair(now);
+  if (room_wanted_) AskForRoom(now);
   RunReportTimers(now);
+}
+
+// The next call waits for memory that peers hold by not being done, as far as this rank knows: the
+// reports that would tell may all have been lost.
+void Group::AskForRoom(Instant now) {
+  if (now >= ask_room_at_) {
+    ask_room_at_ = now + kReportEvery;
+    AskToSettle(now);
+  }
+  WakeBy(ask_room_at_);
 }
 
 // ---- Deadlines -------------------------------------------------------------------------------
@@ -104,8 +106,13 @@ void Group::UpdateClock(OpState& op, Instant now) {
   if (op.ended_at != kNever) return;
   if (op.own_cells == 0) {
     op.ended_at = op.base;
-  } else if (op.spec.mode == Mode::kExact && now >= op.base + settings_.bound) {
-    op.ended_at = op.base + settings_.bound;  // an exact op holds up the clocks no longer
+  } else if (op.spec.mode == Mode::kExact) {
+    // An exact op holds up the clocks no longer than a bounded one.
+    if (now >= op.base + settings_.bound) {
+      op.ended_at = op.base + settings_.bound;
+    } else {
+      WakeBy(op.base + settings_.bound);
+    }
   }
 }
 
@@ -123,6 +130,7 @@ void Group::RunOpClocks(Instant now) {
       }
     }
     if (!op.called || op.finished) continue;
+    if (FailWithoutLeft(op, now)) return;
     const Instant give_up = op.called_at + op.timeout;
     const Instant grace_end = op.spec.mode == Mode::kBounded ? GraceEnd(op) : kNever;
     if (grace_end <= now) {
@@ -146,6 +154,22 @@ void Group::RunOpClocks(Instant now) {
   }
 }
 
+// A peer that has left sends nothing more; its last packets get a moment to come in.
+bool Group::FailWithoutLeft(const OpState& op, Instant now) {
+  if (op.spec.mode == Mode::kBounded) return false;
+  for (Rank r = 0; r < settings_.ranks; ++r) {
+    const Link& link = links_[r];
+    if (!link.left || (op.lacking[r] == 0 && !WantsData(op, r))) continue;
+    if (now >= link.left_at + kAfterGoodbye) {
+      Fail({Code::kPeerLost, settings_.rank_names[r] + " has left the group before op " +
+                                 std::to_string(op.number) + " had all it needs of it"});
+      return true;
+    }
+    WakeBy(link.left_at + kAfterGoodbye);
+  }
+  return false;
+}
+
 // ---- Repair ----------------------------------------------------------------------------------
 
 bool Group::WantsResults(const OpState& op, Rank peer, Instant now) const {
@@ -156,6 +180,7 @@ bool Group::WantsResults(const OpState& op, Rank peer, Instant now) const {
 }
 
 bool Group::WantsData(const OpState& op, Rank peer) const {
+  if (op.waits_for_call && !op.called) return false;
   return op.opened_from.Test(peer) && op.data_lacking[peer] > 0 && !op.OwnShardClosed();
 }
 

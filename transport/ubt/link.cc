@@ -13,10 +13,18 @@ using std::chrono::milliseconds;
 constexpr Duration kRepairTimeStart = milliseconds(10);
 constexpr Duration kRepairTimeMin = microseconds(500);
 constexpr Duration kRepairTimeMax = milliseconds(200);
+constexpr Duration kHoldMax{0xffffffff};  // saturated: how long is not known
+constexpr Duration kIdle = std::chrono::seconds(1);
 constexpr Duration kReorderGuardStart = microseconds(50);
 constexpr Duration kReorderGuardMax = milliseconds(20);
 
 }  // namespace
+
+Duration BackedOff(Duration base, std::uint32_t tries) {
+  const Duration most = std::max(base, std::clamp<Duration>(8 * base, milliseconds(4),
+                                                            milliseconds(100)));
+  return std::min(base * (1 << std::min(tries, 7U)), most);
+}
 
 void RoundTrip::Sample(Duration rtt) {
   if (!measured_) {
@@ -40,7 +48,8 @@ TxWindow::TxWindow(const LinkSettings& settings)
     : records_(kRecords),
       next_number_(settings.first_number),
       reported_highest_(settings.first_number - 1),
-      credit_(settings.credit_start_packets) {}
+      credit_(settings.credit_start_packets),
+      credit_start_(settings.credit_start_packets) {}
 
 PacketNumber TxWindow::TakeNumber(bool credited, Instant now) {
   if (credited) {
@@ -50,6 +59,10 @@ PacketNumber TxWindow::TakeNumber(bool credited, Instant now) {
   const PacketNumber number = next_number_++;
   Slot(number) = {number, credited_total_, now};
   return number;
+}
+
+void TxWindow::NoteIdle(Instant now) {
+  if (now - last_credited_at_ > kIdle) credit_ = std::min(credit_, credit_start_);
 }
 
 std::uint32_t TxWindow::Room() const {
@@ -66,7 +79,7 @@ Duration TxWindow::OnReport(PacketNumber highest, std::uint32_t credit, Duration
   const Record& record = Slot(highest);
   if (record.number != highest) return Duration{-1};
   settled_total_ = std::max(settled_total_, record.credited_total);
-  if (!advanced) return Duration{-1};
+  if (!advanced || hold >= kHoldMax) return Duration{-1};
   return std::max(now - record.sent_at - hold, Duration{0});
 }
 
@@ -77,7 +90,8 @@ bool TxWindow::SentBefore(PacketNumber number, Instant instant) const {
 
 Instant TxWindow::AskedAt(PacketNumber highest, Duration hold, Instant now) const {
   const Record& record = Slot(highest);
-  return record.number == highest ? std::min(now, record.sent_at + hold) : now;
+  if (record.number != highest || hold >= kHoldMax) return now;
+  return std::min(now, record.sent_at + hold);
 }
 
 RxWindow::RxWindow(const LinkSettings& settings)
@@ -132,7 +146,7 @@ bool RxWindow::Accept(PacketNumber number, bool credited, Instant now) {
 
 std::uint32_t RxWindow::HoldNanos(Instant now) const {
   return static_cast<std::uint32_t>(
-      std::clamp<Duration::rep>((now - highest_at_).count(), 0, Duration::rep{0xffffffff}));
+      std::clamp<Duration::rep>((now - highest_at_).count(), 0, kHoldMax.count()));
 }
 
 Instant RxWindow::GapDue() const {

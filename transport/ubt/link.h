@@ -6,7 +6,7 @@
 #ifndef OPTIREDUCE_TRANSPORT_UBT_LINK_H_
 #define OPTIREDUCE_TRANSPORT_UBT_LINK_H_
 
-#include <array>
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -36,6 +36,10 @@ class RoundTrip {
   Duration variation_{0};
 };
 
+// A duration that grows with each try in vain, to a bound: under heavy loss it is the tries that
+// are lost, and what they ask for is filtered by their addressee anyway.
+Duration BackedOff(Duration base, std::uint32_t tries);
+
 // What this rank sends to the peer: numbers, and the window of credit.
 class TxWindow {
  public:
@@ -44,6 +48,8 @@ class TxWindow {
   // Takes the next packet number; `credited` packets (DATA and RESULT) count against the credit.
   PacketNumber TakeNumber(bool credited, Instant now);
 
+  // After a second without DATA or RESULT the network may be another one: back to the start.
+  void NoteIdle(Instant now);
   // Packets of DATA and RESULT that may be sent now.
   std::uint32_t Room() const;
   std::uint32_t credit() const { return credit_; }
@@ -83,6 +89,7 @@ class TxWindow {
   PacketNumber next_number_;
   PacketNumber reported_highest_;
   std::uint32_t credit_;
+  const std::uint32_t credit_start_;
   std::uint64_t credited_total_ = 0;
   std::uint64_t settled_total_ = 0;
   Instant last_credited_at_{};
@@ -152,7 +159,7 @@ class CreditGrant {
     granted_ = granted_ * 2 < max_ ? granted_ * 2 : max_;
   }
   void OnOverflow() { granted_ = granted_ / 2 > kMin ? granted_ / 2 : (max_ < kMin ? max_ : kMin); }
-  void OnIdle() { granted_ = start_; }
+  void OnIdle() { granted_ = told_ = std::min(granted_, start_); }
 
  private:
   static constexpr std::uint32_t kMin = 4;
@@ -184,6 +191,7 @@ struct Link {
   OpNumber opens_in = 0;
 
   bool left = false;  // said goodbye on the control channel
+  Instant left_at{};
 
   // Reports owed to the peer.
   std::uint64_t credited_at_report = 0;  // rx.highest() when we last reported
@@ -200,6 +208,7 @@ struct Link {
   Instant want_since = kNever;  // since when something of this peer's is wanted without a break
   Instant asked_at{};
   std::uint32_t ask_backoff = 0;      // asked in vain since something came
+  std::uint32_t refused_backoff = 0;  // refused for room since something was accepted
   std::uint32_t release_backoff = 0;  // credit taken back by silence since a report came
 
   // Counters of this pair.

@@ -51,6 +51,7 @@ void OpState::Reset(OpNumber new_number, const OpSpec& new_spec, const Grid& new
   data_lacking[self] = 0;
   data_seen.assign(ranks, 0);
   early_count = 0;
+  waits_for_call = false;
   excluded.Reset(ranks);
 
   closed.Reset(own_cells);

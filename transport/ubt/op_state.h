@@ -74,6 +74,7 @@ struct OpState {
   std::vector<CellIndex> data_lacking;
   std::vector<CellIndex> data_seen;  // one past the highest cell seen
   std::uint64_t early_count = 0;     // staged, but their sender's OPEN is not in: no contribution
+  bool waits_for_call = false;       // the arena is full of contributions that wait for ours
   Bitmap excluded;                   // ranks that cells do not wait for (the late rule)
 
   // Own shard: decided cells, and their way out. By cell, or by (rank, cell), or by rank.

@@ -111,7 +111,8 @@ class Communicator {
   // Meets the other ranks and starts to serve. Blocks at most option `rendezvous.timeout`.
   static Result<std::unique_ptr<Communicator>> Create(const CommunicatorOptions& options);
 
-  // Serves repairs until every rank has what it needs (at most 1 s), then leaves the group.
+  // Serves repairs until every rank has what it needs (at most 1 s), ends what has not ended with
+  // kAborted, then leaves the group. Not from within an on_end. In a forked child it does nothing.
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;

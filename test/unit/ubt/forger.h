@@ -2,6 +2,8 @@
 #ifndef OPTIREDUCE_TEST_UNIT_UBT_FORGER_H_
 #define OPTIREDUCE_TEST_UNIT_UBT_FORGER_H_
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -84,15 +86,19 @@ class Forger {
     return Send(MessageType::kSets, op, from_, 0, 0,
                 std::span(body).first(writer.bytes_written()));
   }
+  // `unread`: how long it lies in the receiver's queue.
   Counter Nack(OpNumber op, Stage stage, std::initializer_list<wire::CellRange> ranges,
-               bool sets_only = false) {
+               bool sets_only = false, Duration unread = Duration{0}) {
     wire::Nack nack;
     nack.stage = stage;
     nack.sets_only = sets_only;
     nack.highest_low = static_cast<std::uint32_t>(highest_seen);
+    nack.hold_ns = static_cast<std::uint32_t>(
+        std::min<Duration::rep>((net_->now - seen_at_).count(), 0xffffffff));
     for (const wire::CellRange& range : ranges) nack.ranges[nack.range_count++] = range;
     std::array<std::byte, wire::NackBytes(wire::kNackRangesMax)> body;
     const std::size_t bytes = wire::WriteNack(nack, body);
+    net_->now += unread;
     return Send(MessageType::kNack, op, stage == Stage::kScatter ? from_ : to_, 0, 0,
                 std::span(body).first(bytes));
   }
@@ -116,8 +122,12 @@ class Forger {
   // Takes note of what came from the receiver, for reports and NACKs.
   void See(const std::vector<Packet>& packets) {
     for (const Packet& packet : packets) {
-      if (packet.to == from_) highest_seen = std::max(highest_seen, packet.number);
+      if (packet.to == from_ && packet.number > highest_seen) SeeUpTo(packet.number);
     }
+  }
+  void SeeUpTo(PacketNumber number) {
+    highest_seen = number;
+    seen_at_ = net_->now;
   }
 
   const Grid& GridOf(OpNumber op) const { return (*net_)[to_].actions.shards.at(op).grid; }
@@ -144,6 +154,7 @@ class Forger {
   Net* net_;
   Rank from_;
   Rank to_;
+  Instant seen_at_ = net_->now;
 
  public:
   wire::ReportBlock report;  // sent with OPEN and REPORT

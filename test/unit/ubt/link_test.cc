@@ -144,6 +144,17 @@ TEST(TxWindow, WhatIsForgottenWasSentBefore) {
   EXPECT_TRUE(tx.SentBefore(first, kStart - seconds(1)));
 }
 
+TEST(TxWindow, DatesAQuestionFromWhatItsAskerHadSeen) {
+  TxWindow tx(Starting(1));
+  tx.TakeNumber(true, kStart);
+  const Instant now = kStart + milliseconds(90);
+  EXPECT_EQ(tx.AskedAt(1, milliseconds(20), now), kStart + milliseconds(20));
+  EXPECT_EQ(tx.AskedAt(1, milliseconds(200), now), now);  // never later than now
+  // Who has seen nothing, or what is forgotten or was never sent, gives no date.
+  EXPECT_EQ(tx.AskedAt(0, milliseconds(20), now), now);
+  EXPECT_EQ(tx.AskedAt(7, milliseconds(20), now), now);
+}
+
 TEST(TxWindow, NumbersPass32Bits) {
   const PacketNumber first = (PacketNumber{1} << 32) - 3;
   TxWindow tx(Starting(first));

@@ -45,7 +45,7 @@ struct PairOf6 : ::testing::Test {
 // ---- What a NACK makes go out ------------------------------------------------------------------
 
 TEST_F(PairOf6, OnlyWhatWentOutBelowTheEchoIsRepeated) {
-  peer.highest_seen = NumberOf(MessageType::kData, 2);
+  peer.SeeUpTo(NumberOf(MessageType::kData, 2));
   peer.Nack(1, Stage::kScatter, {{0, 6}});
   const std::vector<Packet> again = DataNow();
   EXPECT_EQ(Cells(again), (std::vector<CellIndex>{0, 1, 2}));
@@ -56,7 +56,7 @@ TEST_F(PairOf6, OnlyWhatWentOutBelowTheEchoIsRepeated) {
 }
 
 TEST_F(PairOf6, ARepeatIsNotRepeatedUntilItsOwnNumberIsPassed) {
-  peer.highest_seen = NumberOf(MessageType::kData, 5);
+  peer.SeeUpTo(NumberOf(MessageType::kData, 5));
   peer.Nack(1, Stage::kScatter, {{4, 1}});
   const std::vector<Packet> again = DataNow();
   ASSERT_EQ(again.size(), 1U);
@@ -64,13 +64,13 @@ TEST_F(PairOf6, ARepeatIsNotRepeatedUntilItsOwnNumberIsPassed) {
     peer.Nack(1, Stage::kScatter, {{4, 1}});
     EXPECT_TRUE(DataNow().empty());
   }
-  peer.highest_seen = again[0].number;  // seen past it, and it is lacking still
+  peer.SeeUpTo(again[0].number);  // seen past it, and it is lacking still
   peer.Nack(1, Stage::kScatter, {{4, 1}});
   EXPECT_EQ(DataNow().size(), 1U);
 }
 
 TEST_F(PairOf6, WhatIsOlderThanTheRepairTimeIsRepeatedForTheTail) {
-  peer.highest_seen = NumberOf(MessageType::kData, 0);
+  peer.SeeUpTo(NumberOf(MessageType::kData, 0));
   solo.net.now += kRepairTime - Duration{1};
   peer.Nack(1, Stage::kScatter, {{3, 3}});
   EXPECT_TRUE(DataNow().empty());
@@ -78,6 +78,14 @@ TEST_F(PairOf6, WhatIsOlderThanTheRepairTimeIsRepeatedForTheTail) {
   peer.Nack(1, Stage::kScatter, {{3, 3}});
   EXPECT_EQ(Cells(DataNow()), (std::vector<CellIndex>{3, 4, 5}));
   peer.Nack(1, Stage::kScatter, {{3, 3}});
+  EXPECT_TRUE(DataNow().empty());
+}
+
+TEST_F(PairOf6, AQuestionThatLayUnreadMakesNothingOlder) {
+  peer.SeeUpTo(NumberOf(MessageType::kData, 0));
+  solo.net.now += milliseconds(1);
+  // Asked now, read by this rank's process much later: the tail was 1 ms old then.
+  peer.Nack(1, Stage::kScatter, {{3, 3}}, false, seconds(1));
   EXPECT_TRUE(DataNow().empty());
 }
 
@@ -99,7 +107,7 @@ TEST_F(PairOf6, ResultsAreRepeatedBySameRule) {
   peer.DataAll(1);
   first = solo.net.Turn(0);
   ASSERT_EQ(Of(MessageType::kResult, first).size(), 6U);
-  peer.highest_seen = NumberOf(MessageType::kResult, 1);
+  peer.SeeUpTo(NumberOf(MessageType::kResult, 1));
   peer.Nack(1, Stage::kBroadcast, {{0, 1}, {1, 4}});
   EXPECT_EQ(Cells(Of(MessageType::kResult, solo.net.Sends(0))), (std::vector<CellIndex>{0, 1}));
 }
@@ -367,7 +375,7 @@ TEST(Credit, NoMoreThanGrantedIsInFlight) {
   EXPECT_EQ(To(2, sent).size(), 12U);
   // A gap frees what is below it.
   solo.peer(1).report.credit = 20;
-  solo.peer(1).highest_seen = To(1, sent)[7].number;
+  solo.peer(1).SeeUpTo(To(1, sent)[7].number);
   solo.peer(1).Report();
   sent = Of(MessageType::kData, solo.net.Sends(0));
   EXPECT_EQ(To(1, sent).size(), 10U);  // 4 are in flight still, and a burst is half of the credit
