@@ -78,8 +78,7 @@ inline constexpr std::array kCounterRows = {
                "Datagram payload bytes of packets_sent: our headers counted, IP and UDP not."},
     CounterRow{Counter::kBytesReceived, "bytes_received", "bytes",
                "Datagram payload bytes of packets_received."},
-    CounterRow{Counter::kDataSent, "data_sent", "packets",
-               "DATA packets sent for the first time."},
+    CounterRow{Counter::kDataSent, "data_sent", "packets", "DATA packets sent for the first time."},
     CounterRow{Counter::kDataRepeated, "data_repeated", "packets",
                "DATA packets sent again because their receiver asked."},
     CounterRow{Counter::kResultSent, "result_sent", "packets",
@@ -144,8 +143,9 @@ inline constexpr std::array kCounterRows = {
     CounterRow{Counter::kKernelReceiveDrops, "kernel_receive_drops", "packets",
                "Packets that this rank's own receive queue dropped; not network loss, and not in "
                "packets_received."},
-    CounterRow{Counter::kControlQueueFull, "control_queue_full", "events",
-               "Control messages that were not queued because too many waited; timers repeat them."},
+    CounterRow{
+        Counter::kControlQueueFull, "control_queue_full", "events",
+        "Control messages that were not queued because too many waited; timers repeat them."},
     CounterRow{Counter::kSilenceReleases, "silence_releases", "events",
                "Times that credit was freed because a peer had been silent."},
     CounterRow{Counter::kTurns, "turns", "events", "Turns of the engine."},

@@ -72,9 +72,8 @@ TEST(WireGolden, FirstByteOfEveryType) {
 }
 
 TEST(WireGolden, Report) {
-  const auto body = Written(kReportBlockBytes, [](std::span<std::byte> out) {
-    return WriteReport(SampleReport(), out);
-  });
+  const auto body = Written(
+      kReportBlockBytes, [](std::span<std::byte> out) { return WriteReport(SampleReport(), out); });
   EXPECT_EQ(ToHex(body), Golden(kReportHex));
   ReportBlock back;
   ASSERT_EQ(ParseReport(body, &back), ParseResult::kOk);
@@ -102,7 +101,8 @@ TEST(WireGolden, Nack) {
   const Nack nack = SampleNack();
   const auto body =
       Written(NackBytes(2), [&](std::span<std::byte> out) { return WriteNack(nack, out); });
-  EXPECT_EQ(ToHex(body), Golden("01 01 0002 01020304 41424344 11121314 00000001 21222324 31323334"));
+  EXPECT_EQ(ToHex(body),
+            Golden("01 01 0002 01020304 41424344 11121314 00000001 21222324 31323334"));
   Nack back;
   ASSERT_EQ(ParseNack(body, &back), ParseResult::kOk);
   EXPECT_EQ(back.stage, nack.stage);
@@ -166,8 +166,8 @@ TEST(WireGolden, SetsExtendOnlyWhatContinues) {
   SetsWriter writer(out, 1);
   const auto set = FromHex("03");
   EXPECT_TRUE(writer.Append({10, 2}, set));
-  EXPECT_TRUE(writer.Append({13, 1}, set));              // a gap
-  EXPECT_TRUE(writer.Append({14, 1}, FromHex("01")));    // another set
+  EXPECT_TRUE(writer.Append({13, 1}, set));                     // a gap
+  EXPECT_TRUE(writer.Append({14, 1}, FromHex("01")));           // another set
   EXPECT_TRUE(writer.Append({15, 0xfffffff0}, FromHex("01")));  // ends at the last cell: joins
   EXPECT_EQ(writer.run_count(), 3u);
   SetsView view;
@@ -185,10 +185,10 @@ TEST(WireGolden, Statements) {
 
   StatementView receiving;
   receiving.kind = StatementView::Kind::kReceiving;
-  EXPECT_EQ(ToHex(Written(kStatementFixedBytes, [&](std::span<std::byte> out) {
-              return WriteStatement(receiving, out);
-            })),
-            Golden("01 00 0000 00000000 00000000"));
+  EXPECT_EQ(
+      ToHex(Written(kStatementFixedBytes,
+                    [&](std::span<std::byte> out) { return WriteStatement(receiving, out); })),
+      Golden("01 00 0000 00000000 00000000"));
 
   const auto held = FromHex("a5ff");
   StatementView bitmap;
