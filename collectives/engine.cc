@@ -38,6 +38,10 @@ std::vector<wire::Sealer> MakeSealers(const EngineOptions& options, bool outgoin
 
 }  // namespace
 
+std::uint64_t OpElementsMax(std::uint64_t bucket_bytes_max, DataType type, ReduceOp reduce) {
+  return bucket_bytes_max / std::max(ElementBytes(type), AccumulatorBytes(type, reduce));
+}
+
 Status CheckArena(const Settings& settings, std::uint32_t ranks) {
   const std::uint64_t shard = settings.bucket_bytes_max / ranks + 2 * ubt::kShardAlignBytes;
   const std::uint64_t room = settings.arena_bytes_max - PoolBytes(settings.arena_bytes_max);
@@ -213,10 +217,8 @@ bool Engine::AdmitCalls(Instant now) {
 bool Engine::StartOp(const std::shared_ptr<Call>& call, Instant now) {
   const std::uint64_t element_bytes = ElementBytes(call->type);
   ubt::OpSpec spec;
-  // Counted in accumulators where those are larger, so that a shard's memory has one bound.
-  const std::uint64_t bytes_each =
-      std::max<std::uint64_t>(element_bytes, AccumulatorBytes(call->type, call->reduce));
-  spec.count = std::min(call->count - call->next_element, bucket_bytes_max_ / bytes_each);
+  spec.count = std::min(call->count - call->next_element,
+                        OpElementsMax(bucket_bytes_max_, call->type, call->reduce));
   spec.type = call->type;
   spec.reduce = call->reduce;
   spec.mode = call->mode;

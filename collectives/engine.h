@@ -48,6 +48,9 @@ struct EngineOptions {
 ubt::GroupSettings MakeGroupSettings(const Settings& settings, const PortLimits& limits,
                                      Rank rank, std::uint32_t ranks);
 
+// Elements of the largest op: a longer call travels as several. Counted in accumulators where those
+// are larger than elements, so that the memory of a shard has one bound.
+std::uint64_t OpElementsMax(std::uint64_t bucket_bytes_max, DataType type, ReduceOp reduce);
 // Whether the arena holds a shard of the largest op; else an error that names both options.
 Status CheckArena(const Settings& settings, std::uint32_t ranks);
 

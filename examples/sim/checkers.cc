@@ -357,7 +357,8 @@ Findings CheckProgress(const Evidence& evidence) {
       }
     }
   }
-  if (evidence.ended_at != kNever && evidence.ended_at > evidence.quiet_from + evidence.ends_within) {
+  const Instant latest = evidence.quiet_from + evidence.ends_within;
+  if (evidence.ended_at != kNever && evidence.ended_at > latest) {
     findings.push_back("the last call ended later than " +
                        std::to_string(evidence.ends_within.count()) + " ns after the faults");
   }

@@ -37,8 +37,8 @@ Findings CheckSameBits(const Evidence& evidence);
 Findings CheckMemory(const Evidence& evidence);
 
 // A bounded op ends at most the grace after the latest of its deadline, the rank's own call, its
-// last return from a pause, and the last "held" of an owner; or at once when only then an OPEN tells
-// it how long the op is on already.
+// last return from a pause, and the last "held" of an owner; or at once when only then an OPEN
+// tells it how long the op is on already.
 Findings CheckTime(const Evidence& evidence);
 
 // Every call ends, well, soon after the faults are over; nobody owes anybody anything then.

@@ -298,7 +298,7 @@ void CheckTogether(const Draft& draft, std::vector<std::string>* faults) {
     return;
   }
   if (draft.mode == Mode::kBounded && !MayBeBounded(draft.type, draft.reduce)) {
-    faults->push_back("--mode bounded is for sum and avg of floating point types, not for " + what);
+    faults->push_back("--mode bounded is for sum and avg of floating point types, not " + what);
   }
   if (draft.bytes % ElementBytes(draft.type) != 0) {
     faults->push_back("--bytes " + std::to_string(draft.bytes) + " are no whole " +
@@ -366,8 +366,8 @@ Result<ProgramOptions> ParseFlags(std::span<const std::string> arguments) {
     } else if (!flag->value.empty() && value.empty()) {
       faults.push_back(name + " lacks its value (" + std::string(flag->value) + ")");
     } else if (!flag->take(draft, value)) {
-      faults.push_back(name + ": '" + value + "' is not right: " + std::string(flag->value) + ", " +
-                       std::string(flag->help));
+      faults.push_back(name + ": '" + value + "' is not right: " + std::string(flag->value) +
+                       ", " + std::string(flag->help));
     }
   }
   if (faults.empty()) CheckTogether(draft, &faults);
@@ -382,7 +382,8 @@ std::string HelpText() {
       "  optireduce-sim --ranks 4 --loss 1 --bytes 1M\n"
       "  optireduce-sim --ranks 8 --mode bounded --bound 20ms --loss 30 --json\n"
       "  optireduce-sim --swarm 1:200\n\n"
-      "The exit code is 0 when every checker is content, 1 when one is not, 2 for a wrong flag.\n\n";
+      "The exit code is 0 when every checker is content, 1 when one is not, 2 for a wrong flag.\n"
+      "\n";
   for (const Flag& flag : kFlags) {
     text += "  --" + std::string(flag.name);
     if (!flag.value.empty()) text += " " + std::string(flag.value);

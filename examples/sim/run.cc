@@ -17,6 +17,8 @@ using std::chrono::seconds;
 // Repeats of last reports stop within this time after everybody is done.
 constexpr Duration kDrain = seconds(2);
 constexpr Duration kSettleWithin = seconds(5);
+// Super-packets of 64 KiB that an engine gives its port in one turn, and one that is on its way.
+constexpr std::uint64_t kPortBytes = 17 << 16;
 
 class Runner {
  public:
@@ -172,7 +174,7 @@ class Runner {
     const LinkConfig& uplink = s.job.network.node.uplink;
     if (uplink.rate_bits_per_s > 0) {
       evidence_.port_lag = Duration{static_cast<Duration::rep>(
-          (uplink.queue_bytes_max + 128 * 1024) * 8 * 1'000'000 /
+          (uplink.queue_bytes_max + kPortBytes) * 8 * 1'000'000 /
           std::max<std::uint64_t>(uplink.rate_bits_per_s / 1000, 1))};
     }
     evidence_.may_overwrite_queued =

@@ -62,7 +62,8 @@ void AddNetwork(const NetworkConfig& network, Lines* lines) {
 }  // namespace
 
 std::uint64_t OpsOf(const Scenario& scenario, const CallSpec& spec) {
-  const std::uint64_t elements = scenario.job.settings.bucket_bytes_max / ElementBytes(spec.type);
+  const std::uint64_t elements =
+      OpElementsMax(scenario.job.settings.bucket_bytes_max, spec.type, spec.reduce);
   return std::max<std::uint64_t>(1, (spec.count + elements - 1) / elements);
 }
 
