@@ -432,6 +432,7 @@ Stats Communicator::stats() const {
   stats.counters.emplace_back("fault_duplicated", port.fault_duplicated);
   stats.counters.emplace_back("fault_corrupted", port.fault_corrupted);
   stats.counters.emplace_back("fault_delayed", port.fault_delayed);
+  stats.counters.emplace_back("fault_reordered", port.fault_reordered);
   return stats;
 }
 

@@ -229,7 +229,7 @@ Findings CheckPackets(const Evidence& evidence) {
     Equal(&findings, where, "packets dropped by the receive queue",
           e.port.receive_queue_drops, "the network's count", e.network_receive_drops);
     const std::uint64_t refused = e.count(Counter::kMalformed) + e.count(Counter::kBadTag) +
-                                  e.count(Counter::kBadCheck) + e.count(Counter::kForeignGroup) +
+                                  e.count(Counter::kForeignGroup) +
                                   e.count(Counter::kStaleEpoch) + e.count(Counter::kUnknownSender);
     // What waits behind a full uplink still points into the tensor; the result of its own cell may
     // overwrite it there, and its owner, who has closed the cell, then refuses it.

@@ -66,7 +66,7 @@ Books BooksOf(const Communicator& comm) {
   books.foreign = get("port_foreign_packets");
   books.repeated = get("data_repeated") + get("result_repeated");
   books.duplicates_seen = get("duplicate");
-  books.badly_tagged = get("bad_tag") + get("bad_check") + get("malformed") +
+  books.badly_tagged = get("bad_tag") + get("malformed") +
                        get("foreign_group") + get("stale_epoch") + get("unknown_sender");
   std::uint64_t verdicts = books.badly_tagged + books.duplicates_seen;
   for (const char* const name : {"accepted", "waited", "late", "early_no_room", "unexpected"}) {
