@@ -204,12 +204,12 @@ TEST(WireParse, NackFields) {
   EXPECT_EQ(With(MessageType::kNack, 2, "0001"), ParseResult::kLength);
   EXPECT_EQ(With(MessageType::kNack, 2, "0021"), ParseResult::kRange);
   EXPECT_EQ(With(MessageType::kNack, 2, "ffff"), ParseResult::kRange);
-  EXPECT_EQ(With(MessageType::kNack, 12, "00000000"), ParseResult::kRange);  // no cell
-  EXPECT_EQ(With(MessageType::kNack, 8, "ffffffff 00000001"), ParseResult::kRange);
-  EXPECT_EQ(With(MessageType::kNack, 8, "fffffffe 00000001"), ParseResult::kOk);
-  EXPECT_EQ(With(MessageType::kNack, 8, "80000000 80000000"), ParseResult::kRange);
-  EXPECT_EQ(With(MessageType::kNack, 16, "00000001 ffffffff"), ParseResult::kRange);
-  EXPECT_EQ(With(MessageType::kNack, 16, "00000000 ffffffff"), ParseResult::kOk);
+  EXPECT_EQ(With(MessageType::kNack, 16, "00000000"), ParseResult::kRange);  // no cell
+  EXPECT_EQ(With(MessageType::kNack, 12, "ffffffff 00000001"), ParseResult::kRange);
+  EXPECT_EQ(With(MessageType::kNack, 12, "fffffffe 00000001"), ParseResult::kOk);
+  EXPECT_EQ(With(MessageType::kNack, 12, "80000000 80000000"), ParseResult::kRange);
+  EXPECT_EQ(With(MessageType::kNack, 20, "00000001 ffffffff"), ParseResult::kRange);
+  EXPECT_EQ(With(MessageType::kNack, 20, "00000000 ffffffff"), ParseResult::kOk);
 }
 
 TEST(WireParse, NotYetFields) {
