@@ -83,9 +83,10 @@ TEST(CheckDeathTest, SaysWhereCallsTheHookOnceAndAborts) {
       "1 == 2 .*\nhook ran\n.*check failed at .*: false [^\n]*\n$");
 }
 
-TEST(Check, TrueHasNoEffect) {
-  OR_CHECK(1 == 1);
-  SUCCEED();
+TEST(Check, EvaluatesItsExpressionOnce) {
+  int evaluated = 0;
+  OR_CHECK(++evaluated == 1);
+  EXPECT_EQ(evaluated, 1);
 }
 
 }  // namespace
