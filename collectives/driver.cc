@@ -20,8 +20,8 @@ Instant MonotonicNow() {
       std::chrono::steady_clock::now().time_since_epoch())};
 }
 
-Driver::Driver(Engine* engine, PacketPort* port, Duration spin)
-    : engine_(engine), port_(port), spin_(spin) {}
+Driver::Driver(Engine* engine, PacketPort* port, Duration spin_max)
+    : engine_(engine), port_(port), spin_max_(spin_max) {}
 
 Driver::~Driver() { Stop(Duration{0}); }
 
@@ -29,15 +29,25 @@ void Driver::Start() { thread_ = std::thread([this] { Run(); }); }
 
 void Driver::Notify() { port_->Wake(); }
 
+bool Driver::Spin(Instant& now) {
+  if (engine_->Settled()) return false;  // nothing is awaited
+  const Instant until = now + spin_max_;
+  do {
+    std::this_thread::yield();  // whoever else wants this core goes first
+    now = MonotonicNow();
+    if (engine_->Turn(now)) {
+      spin_.Found();
+      return true;
+    }
+  } while (now < until);
+  spin_.FoundNothing();
+  return false;
+}
+
 void Driver::TurnOrSleep(Instant limit) {
   Instant now = MonotonicNow();
   if (engine_->Turn(now)) return;
-  if (spin_ > Duration{0}) {
-    for (const Instant until = now + spin_; now < until; now = MonotonicNow()) {
-      if (engine_->Turn(now)) return;
-      std::this_thread::yield();
-    }
-  }
+  if (spin_max_ > Duration{0} && spin_.Due() && Spin(now)) return;
   const Instant wake = std::min(engine_->NextWake(), limit);
   port_->Wait(std::clamp<Duration>(wake - std::min(now, wake), Duration{0}, kSleepMax));
 }

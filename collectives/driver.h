@@ -1,6 +1,6 @@
 // Who turns the engine: a thread that blocks in the kernel until the engine's next wake, or a
 // caller that waits for its own op and turns it meanwhile, which saves a hand-over between threads.
-// Nothing spins longer than option `spin`.
+// Before it sleeps, it looks for packets for at most option `spin`, where that has paid lately.
 //
 // Threads: Start and Stop from the communicator's owner; Await and Notify from any.
 #ifndef OPTIREDUCE_COLLECTIVES_DRIVER_H_
@@ -15,6 +15,7 @@
 
 #include "collectives/call.h"
 #include "collectives/engine.h"
+#include "collectives/spin.h"
 #include "optireduce/time.h"
 #include "transport/packet_io.h"
 
@@ -25,7 +26,7 @@ Instant MonotonicNow();
 
 class Driver {
  public:
-  Driver(Engine* engine, PacketPort* port, Duration spin);
+  Driver(Engine* engine, PacketPort* port, Duration spin_max);
   ~Driver();
 
   void Start();
@@ -50,10 +51,13 @@ class Driver {
   void Park();
   // Turns once; sleeps when there was nothing to do, at most until `limit`. Holds turning_.
   void TurnOrSleep(Instant limit);
+  // Looks for packets; true: something was done. `now` moves on. Holds turning_.
+  bool Spin(Instant& now);
 
   Engine* const engine_;
   PacketPort* const port_;
-  const Duration spin_;
+  const Duration spin_max_;
+  AdaptiveSpin spin_;  // guarded by turning_
 
   void NoteProgress();
   // Takes the engine from its thread; false after a moment in which nobody let go of it, or when

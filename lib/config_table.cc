@@ -80,9 +80,10 @@ constexpr std::array kOptions = {
            "equal share of credit.bytes_total is not less."},
     Option{"arena.bytes_max", kBytes, &S::arena_bytes_max, "256M", "1M", "64G", kLocal,
            "Memory for contributions that wait, sums, and results kept for slow ranks."},
-    Option{"spin", kDuration, &S::spin, "0", "0", "10ms", kLocal,
-           "How long an engine looks for packets before it sleeps in the kernel. Leave it at 0 "
-           "where ranks outnumber cores."},
+    Option{"spin", kDuration, &S::spin, "50us", "0", "10ms", kLocal,
+           "How long an engine that awaits packets looks for them, giving way to other threads, "
+           "before it sleeps in the kernel. Looks that find nothing make the next ones rarer, down "
+           "to one in 64 sleeps. 0: never."},
     // Addresses.
     Option{"net.bind", kText, &S::net_bind, "", "", "", kLocal,
            "Address to listen on; empty: the one that leads to the master."},

@@ -63,7 +63,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Variant{"mtu_576", {{"path_mtu", "576"}}},
                       Variant{"mtu_9000", {{"path_mtu", "9000"}}},
                       Variant{"mtu_32K", {{"path_mtu", "32K"}}},
-                      Variant{"spin", {{"spin", "50us"}}},
+                      Variant{"spin_off", {{"spin", "0"}}},
+                      Variant{"spin_long", {{"spin", "10ms"}}},
                       Variant{"small_arena",
                               {{"arena.bytes_max", "4M"}, {"bucket_bytes_max", "64K"}}},
                       Variant{"little_credit",
@@ -182,7 +183,7 @@ double CpuSeconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-// Nobody spins: neither at rest nor while one rank lets the others wait.
+// Nobody spins for long: neither at rest nor while one rank lets the others wait.
 TEST(Idle, RanksUseHardlyAnyProcessor) {
   constexpr int kRanks = 4;
   Job job(kRanks);

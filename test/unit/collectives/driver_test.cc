@@ -71,6 +71,70 @@ TEST_F(TwoDrivers, CallersTurnTheEnginesThemselves) {
   EXPECT_EQ(b.tensor, a.tensor);
 }
 
+// The peer runs on the same core: it gets a turn at every third look for packets.
+struct SharedCorePort : FakePort {
+  std::span<const RxPacket> Receive(Instant now) override {
+    if (++looks % 3 == 0) peer->Turn(now);
+    return FakePort::Receive(now);
+  }
+  void Wait(Duration) override { ++sleeps; }
+
+  Engine* peer = nullptr;
+  int looks = 0;
+  int sleeps = 0;
+};
+
+// Sleeps of a caller whose answer is a few looks away.
+int SleepsOfOneOp(Duration spin_max) {
+  SharedCorePort here;
+  FakePort there;
+  here.peers = {&here, &there};
+  there.peers = {&here, &there};
+  Engine peer(TestOptions(1, 2, TestSettings()), &there);
+  here.peer = &peer;
+  Driver* to_tell = nullptr;
+  EngineOptions options = TestOptions(0, 2, TestSettings());
+  options.on_call_end = [&to_tell](const std::shared_ptr<Call>& call) {
+    to_tell->OnCallEnd(*call);
+  };
+  Engine engine(std::move(options), &here);
+  Driver driver(&engine, &here, spin_max);
+  to_tell = &driver;
+  TestCall a(std::vector<std::int64_t>(10, 1));
+  TestCall b(std::vector<std::int64_t>(10, 2));
+  EXPECT_TRUE(engine.Submit(a.call));
+  EXPECT_TRUE(peer.Submit(b.call));
+  driver.Await(*a.call);
+  EXPECT_EQ(a.tensor, std::vector<std::int64_t>(10, 3));
+  return here.sleeps;
+}
+
+TEST(Spin, SavesTheSleepBeforeAnAnswerThatIsNear) {
+  EXPECT_EQ(SleepsOfOneOp(seconds(10)), 0);
+  EXPECT_GT(SleepsOfOneOp(Duration{0}), 0);
+}
+
+TEST(Spin, BacksOffWhileItFindsNothingAndComesBackWhenItDoes) {
+  AdaptiveSpin spin;
+  int looked = 0;
+  constexpr int kSleeps = 1000;
+  for (int i = 0; i < kSleeps; ++i) {
+    if (!spin.Due()) continue;
+    ++looked;
+    spin.FoundNothing();
+  }
+  EXPECT_GE(looked, kSleeps / 65);
+  EXPECT_LE(looked, kSleeps / 64 + 7);
+
+  while (!spin.Due()) {
+  }
+  spin.Found();
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_TRUE(spin.Due());
+    spin.Found();
+  }
+}
+
 TEST_F(TwoDrivers, ManyCallersOfOneRank) {
   for (const auto& driver : drivers) driver->Start();
   constexpr std::size_t kCalls = 6;

@@ -42,7 +42,7 @@ TEST(Config, DefaultsAreTheStatedOnes) {
   EXPECT_EQ(s.credit_bytes_total, 1u << 20);
   EXPECT_EQ(s.credit_bytes_start, 64u << 10);
   EXPECT_EQ(s.arena_bytes_max, 256u << 20);
-  EXPECT_EQ(s.spin, Duration{0});
+  EXPECT_EQ(s.spin, std::chrono::microseconds(50));
   EXPECT_EQ(s.net_bind, "");
   EXPECT_EQ(s.net_advertise, "");
   EXPECT_EQ(s.net_family, AddressFamily::kAny);
