@@ -12,6 +12,7 @@
 #include "collectives/call.h"
 #include "collectives/driver.h"
 #include "collectives/engine.h"
+#include "collectives/path_probe.h"
 #include "collectives/version.h"
 #include "lib/config.h"
 #include "lib/environment.h"
@@ -120,6 +121,7 @@ struct Communicator::Impl {
   void OnCallEnd(std::shared_ptr<Call> call);
   void OnControlEvent(const control::Event& event);
   Status Join(const control::Launch& launch);
+  Status AgreeOnPacketSize();
   void StartEngine();
   Status CheckArguments(const void* in, const void* out, std::size_t count, DataType type,
                         ReduceOp op, const AllReduceOptions& options) const;
@@ -138,6 +140,7 @@ struct Communicator::Impl {
   // In the order in which they are made; taken apart by the destructor in its own order.
   std::unique_ptr<BoundPort> port;
   std::unique_ptr<control::ControlPlane> control;
+  Counters probe_counters;
   CallbackThread callbacks;
   std::unique_ptr<Engine> engine;
   std::unique_ptr<Driver> driver;
@@ -198,8 +201,26 @@ Status Communicator::Impl::Join(const control::Launch& launch) {
   }
   if (ranks == 1) return Status::Ok();
   OR_RETURN_IF_ERROR(port->SetPeers(endpoints, rank));
+  OR_RETURN_IF_ERROR(AgreeOnPacketSize());
   transport = port->Describe();
   for (const std::string& notice : port->notices()) Log(LogLevel::kWarning, notice);
+  return Status::Ok();
+}
+
+Status Communicator::Impl::AgreeOnPacketSize() {
+  PathProbeParts parts;
+  parts.membership = &control->membership();
+  parts.rank = rank;
+  parts.rank_names = rank_names;
+  parts.tag = config.settings().security_tag;
+  parts.counters = &probe_counters;
+  const Result<PathAgreement> paths = ProbePaths(parts, *port, *control);
+  if (!paths.ok()) return paths.status().Context("probe the paths");
+  if (rank == 0 && !paths->odd.empty()) {
+    Log(LogLevel::kWarning, "path MTU " + std::to_string(port->IpBytes(paths->packet_bytes)) +
+                                " for all ranks: " + paths->odd +
+                                " passes no larger packets, others do");
+  }
   return Status::Ok();
 }
 
@@ -405,7 +426,8 @@ Stats Communicator::stats() const {
   Stats stats;
   if (!impl_->engine) return stats;
   for (const CounterRow& row : kCounterRows) {
-    stats.counters.emplace_back(row.name, impl_->engine->counters().Get(row.counter));
+    stats.counters.emplace_back(row.name, impl_->engine->counters().Get(row.counter) +
+                                              impl_->probe_counters.Get(row.counter));
   }
   PortCounters port;
   impl_->driver->Inspect([&] {

@@ -181,6 +181,7 @@ Counter Engine::TakePacket(std::span<const std::byte> packet, Instant now) {
   wire::Header header;
   if (wire::ParseHeader(packet, &header) != wire::ParseResult::kOk) return Counter::kMalformed;
   if (header.group != group_id_) return Counter::kForeignGroup;
+  if (header.epoch == wire::kProbeEpoch) return Counter::kLateProbe;
   if (header.epoch != epoch_) return Counter::kStaleEpoch;
   if (header.sender >= ranks_ || header.sender == rank_) return Counter::kUnknownSender;
   const OpNumber op = group_.WidenOp(header.op_low);

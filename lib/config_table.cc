@@ -69,9 +69,11 @@ constexpr std::array kOptions = {
            "How long past the deadline a rank still fetches results that it lacks, as a part of "
            "the bound, before its op ends divergent; 0: no late fetch."},
     // Transport.
-    Option{"path_mtu", kBytes, &S::path_mtu, "1500", "576", "32K", kWire,
-           "Largest IP packet between any two ranks; it fixes the size of a cell. A send of the "
-           "kernel holds two packets at least, hence the limit."},
+    Option{"path_mtu", kBytes, &S::path_mtu, "0", "0", "32K", kLocal,
+           "Largest IP packet to try, at least 576 (IPv6: 1280); 0: what the interface takes, over "
+           "loopback 1500. The ranks probe all pairs before the first op, and the smallest size "
+           "that passes everywhere fixes the size of a cell. A send of the kernel holds two "
+           "packets at least, hence the limit."},
     Option{"credit.bytes_total", kBytes, &S::credit_bytes_total, "1M", "64K", "1G", kLocal,
            "What all senders together may have in flight to this rank; never more than half of "
            "what its receive queue holds."},

@@ -31,6 +31,7 @@ enum class Counter : std::size_t {
   kNotYetSent,
   kOpensSent,
   kSetsSent,
+  kProbesSent,
   // Verdicts: every received packet adds one to exactly one of these.
   kAccepted,
   kWaited,
@@ -42,6 +43,7 @@ enum class Counter : std::size_t {
   kForeignGroup,
   kStaleEpoch,
   kUnknownSender,
+  kLateProbe,
   kUnexpected,
   // Ops.
   kOpsCalled,
@@ -96,8 +98,10 @@ inline constexpr std::array kCounterRows = {
                "OPEN messages sent, repeats included."},
     CounterRow{Counter::kSetsSent, "sets_sent", "messages",
                "SETS messages sent: who is in the incomplete cells of this rank's shard."},
+    CounterRow{Counter::kProbesSent, "probes_sent", "messages",
+               "PROBE messages sent before the first op, answers included."},
     CounterRow{Counter::kAccepted, "accepted", "packets",
-               "Verdict: taken: added to a sum, placed in the output, or obeyed."},
+               "Verdict: taken: added to a sum, placed in the output, obeyed, or answered."},
     CounterRow{Counter::kWaited, "waited", "packets",
                "Verdict: taken into the arena, because another contribution is added first or the "
                "op is not called or not opened yet."},
@@ -118,6 +122,8 @@ inline constexpr std::array kCounterRows = {
                "Verdict: of another epoch of the group."},
     CounterRow{Counter::kUnknownSender, "unknown_sender", "packets",
                "Verdict: its sender is no rank of the group, or this rank itself."},
+    CounterRow{Counter::kLateProbe, "late_probe", "packets",
+               "Verdict: asks about a path after all paths were known."},
     CounterRow{Counter::kUnexpected, "unexpected", "packets",
                "Verdict: well formed, but nothing that this sender may send now (a foreign shard, "
                "an op far ahead)."},

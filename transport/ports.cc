@@ -47,6 +47,14 @@ class BoundUdpPort : public BoundPort {
     return udp_->Describe() + (plan_.active() ? DescribePlan(plan_) : "");
   }
 
+  std::vector<std::uint32_t> probe_bytes() const override { return udp_->probe_bytes(); }
+  void SetPacketBytes(std::uint32_t packet_bytes_max) override {
+    udp_->SetPacketBytes(packet_bytes_max);
+  }
+  std::size_t IpBytes(std::uint32_t packet_bytes) const override {
+    return udp_->IpBytes(packet_bytes);
+  }
+
   Status SetPeers(std::span<const std::string> by_rank, Rank self) override {
     std::vector<Endpoint> endpoints(by_rank.size());
     for (Rank rank = 0; rank < by_rank.size(); ++rank) {

@@ -5,6 +5,8 @@
 #ifndef OPTIREDUCE_TRANSPORT_PORTS_H_
 #define OPTIREDUCE_TRANSPORT_PORTS_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -26,6 +28,13 @@ class BoundPort {
   virtual std::string endpoint() const = 0;
   // The endpoints of all ranks; entry `self` is not used.
   virtual Status SetPeers(std::span<const std::string> by_rank, Rank self) = 0;
+  // Packet sizes to ask the paths for, falling; the first is the limit until another one is set.
+  virtual std::vector<std::uint32_t> probe_bytes() const = 0;
+  // Sends packets of at most this size from now on, no more than the first of probe_bytes(). Only
+  // while nothing is queued.
+  virtual void SetPacketBytes(std::uint32_t packet_bytes_max) = 0;
+  // What a packet of this size is in the network, IP header and all.
+  virtual std::size_t IpBytes(std::uint32_t packet_bytes) const = 0;
   // What the machine clipped or refused, each once, with what to do about it. May grow.
   virtual std::vector<std::string> notices() const = 0;
   // One line for people: backend, address, offloads, queue, faults.

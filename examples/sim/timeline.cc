@@ -22,6 +22,7 @@ std::string_view Name(MessageType type) {
     case MessageType::kReport: return "REPORT";
     case MessageType::kStatement: return "STATEMENT";
     case MessageType::kNotYet: return "NOT_YET";
+    case MessageType::kProbe: return "PROBE";
   }
   return "?";
 }

@@ -92,7 +92,7 @@ void Client::TryNext() {
 
 void Client::OnConnected(Tcp::socket socket) {
   phase_ = Phase::kGreeting;
-  connection_ = std::make_shared<Connection>(std::move(socket), kWelcomeBytesMax);
+  connection_ = std::make_shared<Connection>(std::move(socket), kListBytesMax);
   connection_->Listen([this](const Frame& frame) { OnFrame(frame); },
                       [this](const std::string& reason, bool) { OnEnd(reason); });
   nonce_ = MakeNonce();
@@ -210,6 +210,11 @@ void Client::OnMemberFrame(const Frame& frame) {
         return emit(Event::Kind::kPeerLeft, left->rank, Status::Ok());
       }
       break;
+    case FrameType::kShared:
+      if (auto shares = ParseShared(frame.body); shares && shares->size() == world_size_) {
+        return parts_.sink->Shared(*std::move(shares));
+      }
+      break;
     case FrameType::kAbort:
       if (const auto abort = ParseAbort(frame.body)) {
         abort_timer_.cancel();
@@ -221,6 +226,10 @@ void Client::OnMemberFrame(const Frame& frame) {
   }
   connection_->Close();
   LoseMaster("it sent what does not belong here");
+}
+
+void Client::Share(Bytes own) {
+  if (phase_ == Phase::kMember) connection_->Send(FrameType::kShare, own);
 }
 
 void Client::OnEnd(const std::string& reason) {

@@ -22,6 +22,7 @@ class Client final : public Role {
 
   void Start() override;
   void Abort(const Status& cause) override;
+  void Share(Bytes own) override;
   void Leave(Duration at_most, std::function<void()> on_done) override;
   void Stop() override;
 

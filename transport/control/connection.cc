@@ -38,8 +38,8 @@ std::string AddressText(const asio::ip::address& address) {
   return address.to_string();
 }
 
-Connection::Connection(Tcp::socket socket, std::size_t welcome_bytes_max)
-    : socket_(std::move(socket)), reader_(welcome_bytes_max), heard_at_(Clock::now()) {
+Connection::Connection(Tcp::socket socket, std::size_t list_bytes_max)
+    : socket_(std::move(socket)), reader_(list_bytes_max), heard_at_(Clock::now()) {
   Tune(socket_);
   ErrorCode error;
   const Tcp::endpoint peer = socket_.remote_endpoint(error);

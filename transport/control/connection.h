@@ -26,7 +26,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // finishes still goes out, and the callee closes. `clean`: the other side closed between frames.
   using OnEnd = std::function<void(const std::string& reason, bool clean)>;
 
-  Connection(Tcp::socket socket, std::size_t welcome_bytes_max);
+  Connection(Tcp::socket socket, std::size_t list_bytes_max);
 
   // Starts to read. May be called again to change who listens.
   void Listen(OnFrame on_frame, OnEnd on_end);

@@ -10,11 +10,14 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <utility>
 
+#include "lib/check.h"
 #include "transport/control/client.h"
 #include "transport/control/endpoint.h"
 #include "transport/control/master.h"
 #include "transport/control/proof.h"
+#include "transport/control/roster.h"
 
 namespace optireduce::control {
 namespace {
@@ -74,6 +77,8 @@ std::string Place(const Launch& launch) {
 
 class ControlPlane::Impl final : public Sink {
  public:
+  using OnAll = std::function<void(Result<std::vector<Bytes>>)>;
+
   Impl(RoleParts parts, std::uint32_t world_size)
       : work_(asio::make_work_guard(io_)), gone_(world_size, false) {
     parts.sink = this;
@@ -133,6 +138,16 @@ class ControlPlane::Impl final : public Sink {
     done.get_future().wait();
   }
 
+  void Exchange(Bytes own, OnAll on_all) {
+    asio::post(io_, [this, own = std::move(own), on_all = std::move(on_all)]() mutable {
+      OR_CHECK(!on_all_ && own.size() <= kShareBytesMax);
+      on_all_ = std::move(on_all);
+      if (left_) return EndExchange(Status(Code::kAborted, "this rank leaves"));
+      if (!first_gone_.ok()) return EndExchange(first_gone_);
+      role_->Share(std::move(own));
+    });
+  }
+
   void Abort(const Status& cause) {
     asio::post(io_, [this, cause] { role_->Abort(cause); });
   }
@@ -143,6 +158,7 @@ class ControlPlane::Impl final : public Sink {
     asio::post(io_, [this, limit, done] {
       if (left_) return done->set_value();
       left_ = true;
+      EndExchange(Status(Code::kAborted, "this rank leaves"));
       role_->Leave(limit, [done] { done->set_value(); });
     });
     (void)done->get_future().wait_for(limit + kThreadSlack);
@@ -164,6 +180,8 @@ class ControlPlane::Impl final : public Sink {
     outcome_known_.notify_all();
   }
 
+  void Shared(std::vector<Bytes> shares) override { EndExchange(std::move(shares)); }
+
   void Emit(const Event& event) override {
     if (left_) return;
     if (event.kind == Event::Kind::kAborted) {
@@ -173,6 +191,12 @@ class ControlPlane::Impl final : public Sink {
       if (gone_[event.rank]) return;
       gone_[event.rank] = true;
     }
+    if (first_gone_.ok()) {
+      first_gone_ = event.status.ok()
+                        ? Status(Code::kPeerLost, RankList({&event.rank, 1}) + " has left")
+                        : event.status;
+      EndExchange(first_gone_);
+    }
     if (handler_) {
       handler_(event);
     } else {
@@ -181,6 +205,10 @@ class ControlPlane::Impl final : public Sink {
   }
 
  private:
+  void EndExchange(Result<std::vector<Bytes>> end) {
+    if (on_all_) std::exchange(on_all_, nullptr)(std::move(end));
+  }
+
   void Loop() {
     asio::post(io_, [this] { role_->Start(); });
     while (!stopped_) {
@@ -208,6 +236,8 @@ class ControlPlane::Impl final : public Sink {
   std::function<void(const Event&)> handler_;
   std::vector<Event> backlog_;  // bounded: each rank goes once, and one abort
   std::vector<bool> gone_;
+  Status first_gone_;  // ok while all are here and nobody has aborted
+  OnAll on_all_;       // of the exchange that is on
   bool aborted_ = false;
   bool left_ = false;
   bool stopped_ = false;
@@ -247,6 +277,10 @@ const Membership& ControlPlane::membership() const { return impl_->membership();
 
 void ControlPlane::SetEventHandler(std::function<void(const Event&)> handler) {
   impl_->SetEventHandler(std::move(handler));
+}
+
+void ControlPlane::Exchange(Bytes own, std::function<void(Result<std::vector<Bytes>>)> on_all) {
+  impl_->Exchange(std::move(own), std::move(on_all));
 }
 
 void ControlPlane::Abort(const Status& cause) { impl_->Abort(cause); }

@@ -78,6 +78,11 @@ class ControlPlane {
   // before this one is not called any more.
   void SetEventHandler(std::function<void(const Event&)> handler);
 
+  // Gives `own`, at most kShareBytesMax bytes, to all ranks and takes what they give: `on_all` is
+  // called once, on the control thread, with all of it by rank, or with who is gone. One at a
+  // time, and the same number of times on every rank. Leave() ends it.
+  void Exchange(Bytes own, std::function<void(Result<std::vector<Bytes>>)> on_all);
+
   // The first cause of all ranks reaches every rank, this one included, as kAborted. An ok cause
   // counts as kAborted.
   void Abort(const Status& cause);

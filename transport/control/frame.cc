@@ -110,6 +110,8 @@ std::string_view CutLines(std::string_view text) {
 
 constexpr std::size_t kMemberBytesMin = 2 + 2 + 8;
 
+bool IsList(FrameType type) { return type == FrameType::kWelcome || type == FrameType::kShared; }
+
 }  // namespace
 
 Bytes FrameOf(FrameType type, std::span<const std::byte> body) {
@@ -285,6 +287,33 @@ std::optional<Left> ParseLeft(std::span<const std::byte> body) {
   return out;
 }
 
+Bytes SerializeShared(std::span<const Bytes> shares) {
+  Writer writer;
+  writer.Number(static_cast<std::uint32_t>(shares.size()));
+  for (const Bytes& share : shares) {
+    writer.Number(static_cast<std::uint16_t>(share.size())).Raw(share);
+  }
+  return writer.Take();
+}
+
+std::optional<std::vector<Bytes>> ParseShared(std::span<const std::byte> body) {
+  Reader reader(body);
+  const auto count = reader.Number<std::uint32_t>();
+  if (count > kRanksMax || count * sizeof(std::uint16_t) > reader.rest_bytes()) {
+    return std::nullopt;
+  }
+  std::vector<Bytes> out;
+  out.reserve(count);
+  for (std::uint32_t i = 0; i < count && reader.ok(); ++i) {
+    const auto bytes = reader.Number<std::uint16_t>();
+    if (bytes > kShareBytesMax) return std::nullopt;
+    const std::span<const std::byte> share = reader.Raw(bytes);
+    out.emplace_back(share.begin(), share.end());
+  }
+  if (!reader.Done()) return std::nullopt;
+  return out;
+}
+
 std::optional<Abort> ParseAbort(std::span<const std::byte> body) {
   Reader reader(body);
   Abort out;
@@ -318,13 +347,13 @@ bool FrameReader::CheckHeader() {
     foreign_version_ = std::to_integer<std::uint8_t>(held_[4]);
     fault_ = Fault::kVersion;
   } else if (type < static_cast<std::uint8_t>(FrameType::kHello) ||
-             type > static_cast<std::uint8_t>(FrameType::kAbort) ||
+             type > static_cast<std::uint8_t>(FrameType::kShared) ||
              LoadBig<std::uint16_t>(held_.data() + 6) != 0) {
     fault_ = Fault::kType;
   } else {
     const auto body_bytes = LoadBig<std::uint32_t>(held_.data() + 8);
-    const bool welcome = type == static_cast<std::uint8_t>(FrameType::kWelcome);
-    if (body_bytes > (welcome ? welcome_bytes_max_ : kBodyBytesMax)) fault_ = Fault::kLength;
+    const bool list = IsList(static_cast<FrameType>(type));
+    if (body_bytes > (list ? list_bytes_max_ : kBodyBytesMax)) fault_ = Fault::kLength;
   }
   return fault_ == Fault::kNone;
 }

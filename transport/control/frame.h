@@ -25,9 +25,9 @@ namespace optireduce::control {
 inline constexpr std::uint32_t kFrameMagic = 0x4f504354;  // "OPCT"
 inline constexpr std::uint8_t kControlVersion = 1;
 inline constexpr std::size_t kFrameHeaderBytes = 12;
-// Of every frame but WELCOME, which lists up to kRanksMax members.
+// Of every frame but WELCOME and SHARED, which list up to kRanksMax members.
 inline constexpr std::size_t kBodyBytesMax = 4096;
-inline constexpr std::size_t kWelcomeBytesMax = 1 << 20;
+inline constexpr std::size_t kListBytesMax = 1 << 20;
 
 enum class FrameType : std::uint8_t {
   kHello = 1,      // rank → master: who, and a nonce
@@ -41,6 +41,8 @@ enum class FrameType : std::uint8_t {
   kLost = 9,       // master → rank: the connection of a rank broke
   kLeft = 10,      // master → rank: a rank said bye
   kAbort = 11,     // rank → master: a cause; master → all: the first cause
+  kShare = 12,     // rank → master: what it has for all, at most kShareBytesMax bytes
+  kShared = 13,    // master → all: what each rank had
 };
 
 inline constexpr std::size_t kNonceBytes = 32;
@@ -55,6 +57,7 @@ inline constexpr std::size_t kEndpointBytesMax = 96;
 inline constexpr std::size_t kConfigBytesMax = 3072;
 inline constexpr std::size_t kReasonBytesMax = 3072;
 inline constexpr std::size_t kMissingListedMax = 32;
+inline constexpr std::size_t kShareBytesMax = 512;
 
 struct Hello {
   Nonce nonce{};
@@ -119,8 +122,9 @@ struct Abort {
   std::string text;
 };
 
-// Whole frames, header included.
 using Bytes = std::vector<std::byte>;
+
+// Whole frames, header included.
 Bytes FrameOf(FrameType type, std::span<const std::byte> body = {});
 // Bodies. Those of claim and welcome end with `kProofBytes` more (see AppendProof).
 Bytes Serialize(const Hello& hello);
@@ -132,6 +136,8 @@ Bytes Serialize(const Welcome& welcome);
 Bytes Serialize(const Lost& lost);
 Bytes Serialize(const Left& left);
 Bytes Serialize(const Abort& abort);
+// By rank; each at most kShareBytesMax long.
+Bytes SerializeShared(std::span<const Bytes> shares);
 void AppendProof(Bytes& body, const Proof& proof);
 
 // A body that ends with a proof, taken apart; nothing when it is too short for one.
@@ -151,6 +157,7 @@ std::optional<Welcome> ParseWelcome(std::span<const std::byte> body);
 std::optional<Lost> ParseLost(std::span<const std::byte> body);
 std::optional<Left> ParseLeft(std::span<const std::byte> body);
 std::optional<Abort> ParseAbort(std::span<const std::byte> body);
+std::optional<std::vector<Bytes>> ParseShared(std::span<const std::byte> body);
 
 struct Frame {
   FrameType type{};
@@ -162,8 +169,8 @@ class FrameReader {
  public:
   enum class Fault : std::uint8_t { kNone, kMagic, kVersion, kType, kLength };
 
-  // `welcome_bytes_max` is 0 on the master, which nobody welcomes.
-  explicit FrameReader(std::size_t welcome_bytes_max) : welcome_bytes_max_(welcome_bytes_max) {}
+  // `list_bytes_max`, of WELCOME and SHARED, is 0 on the master, whom nobody sends these.
+  explicit FrameReader(std::size_t list_bytes_max) : list_bytes_max_(list_bytes_max) {}
 
   // Takes what came in. Between two calls, Next() must have been called until it gave nothing; so
   // what is held is at most one frame and one feed.
@@ -177,7 +184,7 @@ class FrameReader {
  private:
   bool CheckHeader();
 
-  std::size_t welcome_bytes_max_;
+  std::size_t list_bytes_max_;
   Bytes held_;
   Fault fault_ = Fault::kNone;
   std::uint8_t foreign_version_ = 0;

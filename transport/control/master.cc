@@ -96,6 +96,7 @@ void Master::OnSeatFrame(Rank rank, const Frame& frame) {
       return OnAbort({rank, abort->code, abort->text});
     }
   }
+  if (frame.type == FrameType::kShare && member && OnShare(rank, frame.body)) return;
   seat.connection->Close();
   OnSeatEnd(rank, "it sent what does not belong here");
 }
@@ -134,6 +135,21 @@ void Master::OnAbort(const optireduce::control::Abort& abort) {
   aborted_ = true;
   Broadcast(FrameType::kAbort, Serialize(abort));
   parts_.sink->Emit({Event::Kind::kAborted, abort.origin, Status(abort.code, abort.text)});
+}
+
+void Master::Share(Bytes own) { OnShare(0, std::move(own)); }
+
+// False: not what this rank may send now.
+bool Master::OnShare(Rank rank, Bytes share) {
+  if (share.size() > kShareBytesMax || shares_.contains(rank)) return false;
+  shares_.emplace(rank, std::move(share));
+  if (shares_.size() < parts_.launch.world_size) return true;
+  std::vector<Bytes> all;
+  for (auto& [from, bytes] : shares_) all.push_back(std::move(bytes));
+  shares_.clear();
+  Broadcast(FrameType::kShared, SerializeShared(all));
+  parts_.sink->Shared(std::move(all));
+  return true;
 }
 
 void Master::Broadcast(FrameType type, const Bytes& body) {

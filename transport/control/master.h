@@ -26,6 +26,7 @@ class Master final : public Role {
 
   void Start() override;
   void Abort(const Status& cause) override;
+  void Share(Bytes own) override;
   void Leave(Duration at_most, std::function<void()> on_done) override;
   void Stop() override;
 
@@ -76,6 +77,7 @@ class Master final : public Role {
   void OnSeatFrame(Rank rank, const Frame& frame);
   void OnSeatEnd(Rank rank, const std::string& reason);
   void OnAbort(const optireduce::control::Abort& abort);
+  bool OnShare(Rank rank, Bytes share);
   void Broadcast(FrameType type, const Bytes& body);
   Waiting WhoIsMissing() const;
 
@@ -108,6 +110,7 @@ class Master final : public Role {
   std::map<GuestId, Guest> guests_;  // oldest first
   GuestId next_guest_ = 1;
   std::map<Rank, Seat> seats_;
+  std::map<Rank, Bytes> shares_;  // of the exchange that is on
   std::set<Rank> gone_again_;             // had a seat while ranks gathered
   std::map<Rank, std::string> refusals_;  // the last one of each rank
   std::string listening_at_;

@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "lib/log.h"
 #include "transport/control/asio.h"
@@ -25,6 +26,8 @@ class Sink {
   virtual void Failed(const Status& status) = 0;
   // After Joined. Repeats of what is known already are for the sink to drop.
   virtual void Emit(const Event& event) = 0;
+  // What all ranks shared, by rank.
+  virtual void Shared(std::vector<Bytes> shares) = 0;
 };
 
 // What both roles are made from.
@@ -42,6 +45,8 @@ class Role {
   virtual ~Role() = default;
   virtual void Start() = 0;
   virtual void Abort(const Status& cause) = 0;
+  // Gives `own` to all ranks; the sink gets what all gave once they all have. One at a time.
+  virtual void Share(Bytes own) = 0;
   // Says bye; `on_done` once, at the latest after `at_most`.
   virtual void Leave(Duration at_most, std::function<void()> on_done) = 0;
   // Closes everything at once.

@@ -55,6 +55,7 @@ Counter Group::OnPacket(const wire::Header& header, OpNumber op, PacketNumber nu
     case MessageType::kNotYet:
       return OnNotYet(sender, header, op, body, now);
     case MessageType::kStatement:
+    case MessageType::kProbe:
       break;
   }
   return Counter::kUnexpected;

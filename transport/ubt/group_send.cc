@@ -109,6 +109,7 @@ bool Group::WriteControl(const ControlItem& item, Instant now, SendOrder* out) {
     case MessageType::kData:
     case MessageType::kResult:
     case MessageType::kStatement:
+    case MessageType::kProbe:
       break;
   }
   OR_CHECK(false);

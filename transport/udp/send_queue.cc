@@ -29,14 +29,21 @@ bool IsBug(int error) { return error == EBADF || error == ENOTSOCK || error == E
 }  // namespace
 
 SendQueue::SendQueue(int fd, std::size_t packet_bytes_max, std::size_t segments_max, bool gso)
-    : fd_(fd), packet_bytes_max_(packet_bytes_max), segments_max_(segments_max), gso_(gso) {
+    : fd_(fd), gso_(gso) {
+  for (SuperPacket& super_packet : ring_) super_packet.control.fill(std::byte{0});
+  SetLimits(packet_bytes_max, segments_max);
+}
+
+void SendQueue::SetLimits(std::size_t packet_bytes_max, std::size_t segments_max) {
+  OR_CHECK(queued_ == 0);
+  packet_bytes_max_ = packet_bytes_max;
+  segments_max_ = segments_max;
   for (SuperPacket& super_packet : ring_) {
     // A header may be a whole message, so this is the largest super-packet; what short headers
     // never touch costs no memory.
     super_packet.headers =
         std::make_unique_for_overwrite<std::byte[]>(packet_bytes_max * segments_max);
     super_packet.parts.resize(2 * segments_max);
-    super_packet.control.fill(std::byte{0});
   }
 }
 

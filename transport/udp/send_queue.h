@@ -33,6 +33,9 @@ class SendQueue {
   // `fd` stays the caller's and must outlive the queue.
   SendQueue(int fd, std::size_t packet_bytes_max, std::size_t segments_max, bool gso);
 
+  // Only while nothing is queued.
+  void SetLimits(std::size_t packet_bytes_max, std::size_t segments_max);
+
   // As PacketPort::Send().
   bool Push(const Endpoint& to, std::span<const TxSegment> segments);
   // As PacketPort::Flush().
@@ -72,8 +75,8 @@ class SendQueue {
   void NoteOnce(bool* noted, std::string text);
 
   const int fd_;
-  const std::size_t packet_bytes_max_;
-  const std::size_t segments_max_;
+  std::size_t packet_bytes_max_ = 0;
+  std::size_t segments_max_ = 0;
   bool gso_;
 
   std::array<SuperPacket, kSuperPacketsMax> ring_;

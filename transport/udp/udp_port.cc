@@ -21,20 +21,34 @@ Result<std::unique_ptr<UdpPort>> UdpPort::Bind(const UdpPortOptions& options) {
   if (wake.get() < 0) {
     return Status(Code::kUnavailable, std::string("make an eventfd: ") + std::strerror(errno));
   }
-  PortLimits limits;
-  const sa_family_t family = socket->local.family();
-  limits.packet_bytes_max = PacketBytesMax(family, options.path_mtu);
-  limits.segments_max = SegmentsMax(family, limits.packet_bytes_max);
-  limits.receive_bytes_held = ReceiveBytesHeld(socket->receive_buffer, limits.packet_bytes_max);
-  return std::unique_ptr<UdpPort>(new UdpPort(*std::move(socket), std::move(wake), limits));
+  return std::unique_ptr<UdpPort>(new UdpPort(*std::move(socket), std::move(wake)));
 }
 
-UdpPort::UdpPort(UdpSocket socket, FileDescriptor wake, const PortLimits& limits)
+UdpPort::UdpPort(UdpSocket socket, FileDescriptor wake)
     : socket_(std::move(socket)),
       wake_(std::move(wake)),
-      limits_(limits),
+      limits_(LimitsOf(socket_, PacketBytesMax(socket_.local.family(), socket_.path_mtu))),
       send_(socket_.fd.get(), limits_.packet_bytes_max, limits_.segments_max, socket_.gso),
       receive_(socket_.fd.get(), limits_.packet_bytes_max, socket_.gro) {}
+
+PortLimits UdpPort::LimitsOf(const UdpSocket& socket, std::size_t packet_bytes_max) {
+  return {packet_bytes_max, SegmentsMax(socket.local.family(), packet_bytes_max),
+          ReceiveBytesHeld(socket.receive_buffer, packet_bytes_max)};
+}
+
+std::vector<std::uint32_t> UdpPort::probe_bytes() const {
+  return ProbeBytes(socket_.local.family(), socket_.path_mtu);
+}
+
+void UdpPort::SetPacketBytes(std::size_t packet_bytes_max) {
+  OR_CHECK(packet_bytes_max <= PacketBytesMax(socket_.local.family(), socket_.path_mtu));
+  limits_ = LimitsOf(socket_, packet_bytes_max);
+  send_.SetLimits(limits_.packet_bytes_max, limits_.segments_max);
+}
+
+std::size_t UdpPort::IpBytes(std::size_t packet_bytes) const {
+  return packet_bytes + IpHeaderBytes(socket_.local.family());
+}
 
 Status UdpPort::SetPeers(std::span<const Endpoint> by_rank, Rank self) {
   OR_CHECK(self < by_rank.size());
@@ -121,7 +135,8 @@ std::string UdpPort::Describe() const {
   std::snprintf(queue, sizeof queue, "%.1f MB",
                 static_cast<double>(limits_.receive_bytes_held) / 1e6);
   return "udp " + socket_.local.ToString() + " gso=" + (gso() ? "on" : "off") +
-         " gro=" + (gro() ? "on" : "off") + " receive queue " + queue;
+         " gro=" + (gro() ? "on" : "off") + " path MTU " +
+         std::to_string(IpBytes(limits_.packet_bytes_max)) + " receive queue " + queue;
 }
 
 }  // namespace optireduce

@@ -34,6 +34,14 @@ class UdpPort : public PacketPort {
   // address means the link that this port is bound to, whatever scope it came with.
   Status SetPeers(std::span<const Endpoint> by_rank, Rank self);
 
+  // Packet sizes to ask the paths for, falling; the first is the limit until another one is set.
+  std::vector<std::uint32_t> probe_bytes() const;
+  // Sends packets of at most this size, no more than the first of probe_bytes(). Only while nothing
+  // is queued.
+  void SetPacketBytes(std::size_t packet_bytes_max);
+  // The size of such a packet with its IP and UDP headers.
+  std::size_t IpBytes(std::size_t packet_bytes) const;
+
   const PortLimits& limits() const override { return limits_; }
   // Asks the kernel for the drops of the receive queue. It counts a merged super-packet as one.
   PortCounters counters() const override;
@@ -47,17 +55,18 @@ class UdpPort : public PacketPort {
   bool gro() const { return socket_.gro; }
   // What was clipped, refused or given up, each once, and what to do about it. May grow.
   std::vector<std::string> notices() const;
-  // "udp 127.0.0.1:4711 gso=on gro=on receive queue 3.9 MB"
+  // "udp 127.0.0.1:4711 gso=on gro=on path MTU 1500 receive queue 3.9 MB"
   std::string Describe() const;
   // For diagnosis and tests; it stays the port's.
   int socket_fd() const { return socket_.fd.get(); }
 
  private:
-  UdpPort(UdpSocket socket, FileDescriptor wake, const PortLimits& limits);
+  UdpPort(UdpSocket socket, FileDescriptor wake);
+  static PortLimits LimitsOf(const UdpSocket& socket, std::size_t packet_bytes_max);
 
   const UdpSocket socket_;
   const FileDescriptor wake_;
-  const PortLimits limits_;
+  PortLimits limits_;
   SendQueue send_;
   ReceiveQueue receive_;
   std::vector<Endpoint> peers_;  // by rank

@@ -1,7 +1,10 @@
 #include "transport/udp/udp_socket.h"
 
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -16,12 +19,11 @@ namespace {
 constexpr std::size_t kIpPacketBytesMax = 65535;
 constexpr std::size_t kIpv4HeaderBytes = 20 + 8;
 constexpr std::size_t kIpv6HeaderBytes = 40 + 8;
+constexpr std::size_t kPathMtuUsual = 1500;
+// A send of the kernel, 64 KiB, holds two such packets.
+constexpr std::size_t kPathMtuMax = 32 * 1024;
 // Kernels before 6.9 refuse more.
 constexpr std::size_t kKernelSegmentsMax = 64;
-
-std::size_t HeaderBytes(sa_family_t family) {
-  return family == AF_INET6 ? kIpv6HeaderBytes : kIpv4HeaderBytes;
-}
 
 Status SystemError(const std::string& what) {
   return Status(Code::kUnavailable, what + ": " + std::strerror(errno));
@@ -68,18 +70,77 @@ Status ForbidFragments(int fd, sa_family_t family) {
   return done ? Status::Ok() : SystemError("forbid IP fragments");
 }
 
+// What the interface of this address takes in one IP packet; 0: it has none (every address), or it
+// is loopback.
+std::size_t InterfaceMtu(int fd, const Endpoint& local) {
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) return 0;
+  std::size_t mtu = 0;
+  for (const ifaddrs* it = all; it != nullptr; it = it->ifa_next) {
+    if (it->ifa_addr == nullptr || it->ifa_addr->sa_family != local.family()) continue;
+    Endpoint address;
+    std::memcpy(address.address(), it->ifa_addr, local.length());
+    address.set_port(local.port());
+    if (!(address == local) || (it->ifa_flags & IFF_LOOPBACK) != 0) continue;
+    ifreq request{};
+    std::strncpy(request.ifr_name, it->ifa_name, IFNAMSIZ - 1);
+    if (ioctl(fd, SIOCGIFMTU, &request) == 0 && request.ifr_mtu > 0) {
+      mtu = static_cast<std::size_t>(request.ifr_mtu);
+    }
+    break;
+  }
+  freeifaddrs(all);
+  return mtu;
+}
+
+// Settles what IP packets to send at most, and says so where that is less than was asked for.
+void SettlePathMtu(std::size_t wanted, UdpSocket* socket) {
+  const std::size_t interface = InterfaceMtu(socket->fd.get(), socket->local);
+  if (wanted == 0) {
+    socket->path_mtu = std::min(interface == 0 ? kPathMtuUsual : interface, kPathMtuMax);
+    return;
+  }
+  socket->path_mtu = interface == 0 ? wanted : std::min(wanted, interface);
+  if (socket->path_mtu < wanted) {
+    socket->notices.push_back("udp: path_mtu = " + std::to_string(wanted) +
+                              " is more than the interface of " + socket->local.Host() +
+                              " takes; using " + std::to_string(interface));
+  }
+}
+
 }  // namespace
 
 FileDescriptor::~FileDescriptor() {
   if (fd_ >= 0) close(fd_);
 }
 
+std::size_t IpHeaderBytes(sa_family_t family) {
+  return family == AF_INET6 ? kIpv6HeaderBytes : kIpv4HeaderBytes;
+}
+
 std::size_t PacketBytesMax(sa_family_t family, std::size_t path_mtu) {
-  return std::min(path_mtu, kIpPacketBytesMax) - HeaderBytes(family);
+  return std::min(path_mtu, kIpPacketBytesMax) - IpHeaderBytes(family);
+}
+
+std::vector<std::uint32_t> ProbeBytes(sa_family_t family, std::size_t path_mtu) {
+  // What links and overlays leave: jumbo frames as clouds and switches have them, Ethernet and it
+  // less PPPoE, a cloud's tunnel, VXLAN, WireGuard, GRE with IPsec; last what every path carries.
+  constexpr std::size_t kKnown[] = {9001, 9000, 8896, 3900, 1500, 1492, 1460,
+                                    1450, 1420, 1400, 1380, 1280, 576};
+  const std::size_t mtu_min = family == AF_INET6 ? 1280 : 576;
+  std::vector<std::uint32_t> sizes;
+  const auto add = [&](std::size_t mtu) {
+    sizes.push_back(static_cast<std::uint32_t>(PacketBytesMax(family, mtu)));
+  };
+  add(path_mtu);
+  for (const std::size_t mtu : kKnown) {
+    if (mtu < path_mtu && mtu >= mtu_min) add(mtu);
+  }
+  return sizes;
 }
 
 std::size_t SegmentsMax(sa_family_t family, std::size_t packet_bytes) {
-  const std::size_t super_packet_bytes = kIpPacketBytesMax - HeaderBytes(family);
+  const std::size_t super_packet_bytes = kIpPacketBytesMax - IpHeaderBytes(family);
   return std::clamp<std::size_t>(super_packet_bytes / packet_bytes, 1, kKernelSegmentsMax);
 }
 
@@ -103,7 +164,7 @@ Result<UdpSocket> UdpSocket::Open(const UdpPortOptions& options) {
                   who + ": a link-local address needs its interface, as in fe80::1%eth0");
   }
   const std::size_t mtu_min = wanted->is_ipv6() ? 1280 : 576;
-  if (options.path_mtu < mtu_min) {
+  if (options.path_mtu != 0 && options.path_mtu < mtu_min) {
     return Status(Code::kInvalidArgument, who + ": path MTU " + std::to_string(options.path_mtu) +
                                               " is below " + std::to_string(mtu_min));
   }
@@ -138,6 +199,7 @@ Result<UdpSocket> UdpSocket::Open(const UdpPortOptions& options) {
   if (getsockname(fd, result.local.address(), &length) != 0) {
     return SystemError(who + ": read the address back");
   }
+  SettlePathMtu(options.path_mtu, &result);
   return result;
 }
 

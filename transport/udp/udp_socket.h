@@ -19,7 +19,9 @@ namespace optireduce {
 struct UdpPortOptions {
   std::string bind_address = "127.0.0.1";  // numeric; IPv6 with its scope where it needs one
   std::uint16_t bind_port = 0;             // 0: the kernel chooses
-  std::size_t path_mtu = 1500;             // IP packets up to this size pass to every peer
+  // The largest IP packet to send; never more than the interface takes. 0: what the interface
+  // takes, and over loopback, where nothing limits it, what networks do: 1500.
+  std::size_t path_mtu = 1500;
   std::size_t socket_buffer_bytes = 4u << 20;  // wanted for each direction; 0: the kernel's default
   bool exceed_buffer_limits = true;  // pass net.core.{r,w}mem_max where the process may
   bool gso = true;                   // UDP segmentation offload, where the kernel has it
@@ -42,8 +44,12 @@ class FileDescriptor {
   int fd_ = -1;
 };
 
+// IP and UDP headers together.
+std::size_t IpHeaderBytes(sa_family_t family);
 // The largest UDP payload in an IP packet of `path_mtu` bytes.
 std::size_t PacketBytesMax(sa_family_t family, std::size_t path_mtu);
+// The packet sizes worth asking for on a path of unknown MTU up to `path_mtu`, falling.
+std::vector<std::uint32_t> ProbeBytes(sa_family_t family, std::size_t path_mtu);
 // How many packets of that size travel as one super-packet.
 std::size_t SegmentsMax(sa_family_t family, std::size_t packet_bytes);
 // Payload bytes, in packets of `packet_bytes`, that a socket whose SO_RCVBUF reads
@@ -55,6 +61,7 @@ struct UdpSocket {
 
   FileDescriptor fd;
   Endpoint local;
+  std::size_t path_mtu = 0;  // of the options and the interface
   bool gso = false;
   bool gro = false;
   std::size_t receive_buffer = 0;    // SO_RCVBUF as read back: what the kernel charges against

@@ -29,8 +29,9 @@ enum class MessageType : std::uint8_t {
   kReport = 6,
   kStatement = 7,
   kNotYet = 8,
+  kProbe = 9,
 };
-inline constexpr std::uint8_t kMessageTypes = 8;
+inline constexpr std::uint8_t kMessageTypes = 9;
 
 // True for the two messages that carry elements: the only ones that take credit, and whose bytes
 // behind the header the tag leaves out by default (wire/seal.h).
@@ -41,12 +42,12 @@ constexpr bool IsPayloadType(MessageType type) {
 // Header flags.
 inline constexpr std::uint8_t kFlagComplete = 1;  // RESULT: every rank's contribution is in
 inline constexpr std::uint8_t kFlagRepeat = 2;    // DATA, RESULT: not the first transmission
-inline constexpr std::uint8_t kFlagAnswer = 4;    // REPORT: a report back is wanted
+inline constexpr std::uint8_t kFlagAnswer = 4;    // REPORT: one back is wanted; PROBE: is one
 
 // Offset: field.  0: version (high nibble), type (low nibble)  1: flags  2: sender  4: group
 // 8: epoch  10: shard  12: op, low 32 bits  16: cell  20: packet number, low 32 bits  24: tag.
-// `cell` is 0 in all but DATA and RESULT, `shard` is 0 in OPEN and REPORT; `sender` and `shard` are
-// below kRanksMax. DATA and RESULT have a payload of at least one byte.
+// `cell` is 0 in all but DATA and RESULT, `shard` is 0 in OPEN, REPORT and PROBE; `sender` and
+// `shard` are below kRanksMax. DATA and RESULT have a payload of at least one byte.
 struct Header {
   MessageType type{};
   std::uint8_t flags = 0;
@@ -149,6 +150,15 @@ struct StatementView {
   CellRange range;  // of the bitmap; {0, 0} for the other kinds
   std::span<const std::byte> bitmap;
 };
+
+// PROBE: does a packet of this size pass, before the first op (its own epoch, hence its own keys).
+// Body: round 4, packet bytes 4, then zeros up to that size; in an answer nothing more.
+inline constexpr std::uint16_t kProbeEpoch = 0xffff;
+struct Probe {
+  std::uint32_t round = 0;
+  std::uint32_t packet_bytes = 0;  // of the packet asked about, header included
+};
+inline constexpr std::size_t kProbeFixedBytes = 8;
 
 }  // namespace optireduce::wire
 

@@ -29,12 +29,12 @@ CellRange LoadRange(const std::byte* p) { return {U32(p), U32(p + 4)}; }
 std::uint8_t KnownFlags(MessageType type) {
   if (type == MessageType::kResult) return kFlagComplete | kFlagRepeat;
   if (type == MessageType::kData) return kFlagRepeat;
-  if (type == MessageType::kReport) return kFlagAnswer;
+  if (type == MessageType::kReport || type == MessageType::kProbe) return kFlagAnswer;
   return 0;
 }
 
 bool HasShard(MessageType type) {
-  return type != MessageType::kOpen && type != MessageType::kReport;
+  return type != MessageType::kOpen && type != MessageType::kReport && type != MessageType::kProbe;
 }
 
 void LoadReport(const std::byte* p, ReportBlock* report) {
@@ -180,6 +180,18 @@ ParseResult ParseSets(std::span<const std::byte> body, std::uint32_t ranks, Sets
     if (!TailZero(sets->set(run), ranks)) return ParseResult::kReserved;
   }
   return ParseResult::kOk;
+}
+
+ParseResult ParseProbe(std::span<const std::byte> body, bool answer, Probe* probe) {
+  if (body.size() < kProbeFixedBytes) return ParseResult::kShort;
+  probe->round = U32(body.data());
+  probe->packet_bytes = U32(body.data() + 4);
+  if (answer ? body.size() != kProbeFixedBytes
+             : probe->packet_bytes != kHeaderBytes + body.size()) {
+    return ParseResult::kLength;
+  }
+  const std::span<const std::byte> filling = body.subspan(kProbeFixedBytes);
+  return AllZero(filling.data(), filling.size()) ? ParseResult::kOk : ParseResult::kReserved;
 }
 
 ParseResult ParseStatement(std::span<const std::byte> body, StatementView* statement) {

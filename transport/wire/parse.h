@@ -38,6 +38,8 @@ ParseResult ParseOpen(std::span<const std::byte> body, Open* open);
 ParseResult ParseNack(std::span<const std::byte> body, Nack* nack);
 ParseResult ParseNotYet(std::span<const std::byte> body, NotYet* not_yet);
 ParseResult ParseSets(std::span<const std::byte> body, std::uint32_t ranks, SetsView* sets);
+// Of an answer the body is the fixed part alone; of a probe the packet has the size it tells.
+ParseResult ParseProbe(std::span<const std::byte> body, bool answer, Probe* probe);
 ParseResult ParseStatement(std::span<const std::byte> body, StatementView* statement);
 
 }  // namespace optireduce::wire

@@ -86,6 +86,13 @@ std::size_t WriteNotYet(const NotYet& not_yet, std::span<std::byte> out) {
   return kNotYetBytes;
 }
 
+std::size_t WriteProbe(const Probe& probe, std::span<std::byte> out) {
+  OR_CHECK(out.size() >= kProbeFixedBytes);
+  StoreBig(probe.round, out.data());
+  StoreBig(probe.packet_bytes, out.data() + 4);
+  return kProbeFixedBytes;
+}
+
 std::size_t WriteStatement(const StatementView& statement, std::span<std::byte> out) {
   const bool has_bitmap = statement.kind == StatementView::Kind::kBitmap;
   if (has_bitmap) {

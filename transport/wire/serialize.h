@@ -21,6 +21,8 @@ std::size_t WriteReport(const ReportBlock& report, std::span<std::byte> out);
 std::size_t WriteOpen(const Open& open, std::span<std::byte> out);
 std::size_t WriteNack(const Nack& nack, std::span<std::byte> out);
 std::size_t WriteNotYet(const NotYet& not_yet, std::span<std::byte> out);
+// An answer, or, without its filling, a probe.
+std::size_t WriteProbe(const Probe& probe, std::span<std::byte> out);
 std::size_t WriteStatement(const StatementView& statement, std::span<std::byte> out);
 
 // Fills the body of one SETS message, run by run, until the span is full.

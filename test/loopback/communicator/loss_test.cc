@@ -69,7 +69,8 @@ Books BooksOf(const Communicator& comm) {
   books.badly_tagged = get("bad_tag") + get("malformed") +
                        get("foreign_group") + get("stale_epoch") + get("unknown_sender");
   std::uint64_t verdicts = books.badly_tagged + books.duplicates_seen;
-  for (const char* const name : {"accepted", "waited", "late", "early_no_room", "unexpected"}) {
+  for (const char* const name : {"accepted", "waited", "late", "early_no_room", "late_probe",
+                                 "unexpected"}) {
     verdicts += get(name);
   }
   EXPECT_EQ(verdicts, books.received) << "every packet has one verdict";

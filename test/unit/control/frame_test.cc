@@ -39,6 +39,8 @@ Welcome SampleWelcome() {
 }
 
 // Every kind of body with its parser, the parser only as "is well-formed".
+std::vector<Bytes> SampleShares() { return {Bytes(3, std::byte{7}), Bytes{}, Bytes(1)}; }
+
 struct Kind {
   const char* name;
   FrameType type;
@@ -67,6 +69,8 @@ std::vector<Kind> Kinds() {
        [](Span s) { return ParseLeft(s).has_value(); }},
       {"abort", FrameType::kAbort, Serialize(Abort{1, Code::kTimeout, "late"}),
        [](Span s) { return ParseAbort(s).has_value(); }},
+      {"shared", FrameType::kShared, SerializeShared(SampleShares()),
+       [](Span s) { return ParseShared(s).has_value(); }},
   };
 }
 
@@ -104,6 +108,8 @@ TEST(FrameTest, BodiesComeBackAsTheyWere) {
   EXPECT_EQ(abort->origin, 1u);
   EXPECT_EQ(abort->code, Code::kTimeout);
   EXPECT_EQ(abort->text, "late");
+
+  EXPECT_EQ(ParseShared(SerializeShared(SampleShares())), SampleShares());
 
   const auto waiting = ParseWaiting(Serialize(Waiting{3, {1, 2, 3}}));
   ASSERT_TRUE(waiting);
@@ -186,8 +192,17 @@ TEST(FrameTest, TheLargestWelcomeFitsItsLimit) {
   welcome.members.assign(kRanksMax, {std::string(255, 'h'), std::string(96, 'e'), ~0ull});
   Bytes body = Serialize(welcome);
   AppendProof(body, {});
-  EXPECT_LE(body.size(), kWelcomeBytesMax);
+  EXPECT_LE(body.size(), kListBytesMax);
   EXPECT_TRUE(ParseWelcome(SplitProof(body)->body));
+}
+
+TEST(FrameTest, TheLargestSharesFitTheirLimitAndLargerOnesAreRefused) {
+  std::vector<Bytes> shares(kRanksMax, Bytes(kShareBytesMax));
+  EXPECT_LE(SerializeShared(shares).size(), kListBytesMax);
+  EXPECT_TRUE(ParseShared(SerializeShared(shares)));
+  shares.emplace_back();
+  EXPECT_FALSE(ParseShared(SerializeShared(shares)));
+  EXPECT_FALSE(ParseShared(SerializeShared(std::vector<Bytes>(2, Bytes(kShareBytesMax + 1)))));
 }
 
 TEST(FrameReaderTest, CutsAStreamAtAnyPlace) {
@@ -198,7 +213,7 @@ TEST(FrameReaderTest, CutsAStreamAtAnyPlace) {
     stream.insert(stream.end(), frame.begin(), frame.end());
   }
   for (const std::size_t step : {std::size_t{1}, std::size_t{7}, std::size_t{64}, stream.size()}) {
-    FrameReader reader(kWelcomeBytesMax);
+    FrameReader reader(kListBytesMax);
     std::size_t next = 0;
     for (std::size_t at = 0; at < stream.size(); at += step) {
       reader.Feed(std::span(stream).subspan(at, std::min(step, stream.size() - at)));
@@ -215,8 +230,8 @@ TEST(FrameReaderTest, CutsAStreamAtAnyPlace) {
   }
 }
 
-FrameReader::Fault FaultOf(const Bytes& bytes, std::size_t welcome_bytes_max = 0) {
-  FrameReader reader(welcome_bytes_max);
+FrameReader::Fault FaultOf(const Bytes& bytes, std::size_t list_bytes_max = 0) {
+  FrameReader reader(list_bytes_max);
   reader.Feed(bytes);
   EXPECT_FALSE(reader.Next());
   if (reader.fault() != FrameReader::Fault::kNone) {
@@ -241,7 +256,7 @@ TEST(FrameReaderTest, RefusesByTheHeaderAlone) {
   bytes = good;
   bytes[5] = std::byte{0};
   EXPECT_EQ(FaultOf(bytes), Fault::kType);
-  bytes[5] = std::byte{12};
+  bytes[5] = std::byte{14};
   EXPECT_EQ(FaultOf(bytes), Fault::kType);
   bytes = good;
   bytes[7] = std::byte{1};
@@ -253,9 +268,11 @@ TEST(FrameReaderTest, RefusesByTheHeaderAlone) {
   bytes[10] = std::byte{0x10};
   bytes[11] = std::byte{0x01};  // 4097
   EXPECT_EQ(FaultOf(bytes), Fault::kLength);
-  bytes[5] = std::byte{6};  // WELCOME
-  EXPECT_EQ(FaultOf(bytes), Fault::kLength);
-  EXPECT_EQ(FaultOf(bytes, kWelcomeBytesMax), Fault::kNone);
+  for (const int list : {6, 13}) {  // WELCOME, SHARED
+    bytes[5] = static_cast<std::byte>(list);
+    EXPECT_EQ(FaultOf(bytes), Fault::kLength);
+    EXPECT_EQ(FaultOf(bytes, kListBytesMax), Fault::kNone);
+  }
 }
 
 TEST(FrameReaderTest, ARefusalOfAnotherVersionIsReadable) {

@@ -38,7 +38,7 @@ TEST(Config, DefaultsAreTheStatedOnes) {
   EXPECT_EQ(s.bounded_bound, std::chrono::milliseconds(500));
   EXPECT_EQ(s.bounded_scatter_share_pct, 75u);
   EXPECT_EQ(s.bounded_fetch_grace_pct, 100u);
-  EXPECT_EQ(s.path_mtu, 1500u);
+  EXPECT_EQ(s.path_mtu, 0u);
   EXPECT_EQ(s.credit_bytes_total, 1u << 20);
   EXPECT_EQ(s.credit_bytes_start, 64u << 10);
   EXPECT_EQ(s.arena_bytes_max, 256u << 20);
@@ -163,7 +163,7 @@ TEST(Config, RangesAreInclusiveAtBothEnds) {
   }
   for (const auto& [path, value] :
        Overrides{{"op_timeout", "999us"}, {"op_timeout", "86400001ms"}, {"ops_behind_max", "0"},
-                 {"ops_behind_max", "33"}, {"bucket_bytes_max", "65535"}, {"path_mtu", "575"},
+                 {"ops_behind_max", "33"}, {"bucket_bytes_max", "65535"},
                  {"path_mtu", "65536"}, {"bounded.scatter_share_pct", "9"},
                  {"bounded.scatter_share_pct", "96"}, {"spin", "10001us"}, {"spin", "-1us"},
                  {"fault.loss_pct", "-0.1"}, {"fault.loss_pct", "nan"}, {"fault.loss_pct", ""},
@@ -210,14 +210,13 @@ TEST(Config, WireTextNamesWhatMustBeTheSame) {
             "ops_behind_max=8\n"
             "bucket_bytes_max=1M\n"
             "bounded.bytes_min=64K\n"
-            "path_mtu=1500\n"
             "security.tag=header\n"
             "security.check=auto\n");
   // Two ways to write one value are no mismatch.
   const auto same = Load({"OPTIREDUCE_MODE=bounded"}, {{"bucket_bytes_max", "1m"}});
   EXPECT_EQ(config->WireHash(), same->WireHash());
   // Ranks of different builds compare this number.
-  EXPECT_EQ(Config::Defaults().WireHash(), 1085642158600952732u);
+  EXPECT_EQ(Config::Defaults().WireHash(), 5828986812398793905u);
 }
 
 TEST(Config, PrintShowsEachOptionWithItsOrigin) {

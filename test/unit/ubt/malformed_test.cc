@@ -150,8 +150,9 @@ TEST_F(ShortCells, BodiesThatDoNotParse) {
   ExpectNothingHappened();
 }
 
-TEST_F(ShortCells, AStatementIsUnexpected) {
+TEST_F(ShortCells, AStatementAndAProbeAreUnexpected) {
   Begin(Mode::kBounded);
+  EXPECT_EQ(Raw(1, MessageType::kProbe, 0, 0, 12), Counter::kUnexpected);
   EXPECT_EQ(Raw(1, MessageType::kStatement, 0, 0, 12), Counter::kUnexpected);
   ExpectNothingHappened();
 }

@@ -29,6 +29,7 @@ ParseResult ParseBody(MessageType type, std::span<const std::byte> bytes) {
   ReportBlock report;
   StatementView statement;
   NotYet not_yet;
+  Probe probe;
   switch (type) {
     case MessageType::kOpen: return ParseOpen(body, &open);
     case MessageType::kSets: return ParseSets(body, kRanks, &sets);
@@ -36,6 +37,7 @@ ParseResult ParseBody(MessageType type, std::span<const std::byte> bytes) {
     case MessageType::kReport: return ParseReport(body, &report);
     case MessageType::kStatement: return ParseStatement(body, &statement);
     case MessageType::kNotYet: return ParseNotYet(body, &not_yet);
+    case MessageType::kProbe: return ParseProbe(body, /*answer=*/true, &probe);
     case MessageType::kData:
     case MessageType::kResult: break;
   }
@@ -57,6 +59,7 @@ std::vector<Sample> Samples() {
   add(MessageType::kNack, WriteNack(SampleNack(), out));
   add(MessageType::kReport, WriteReport(SampleReport(), out));
   add(MessageType::kNotYet, WriteNotYet({}, out));
+  add(MessageType::kProbe, WriteProbe({7, 1472}, out));
   StatementView statement;
   add(MessageType::kStatement, WriteStatement(statement, out));
   const auto held = FromHex("a507");
@@ -123,12 +126,27 @@ TEST(WireParse, HeaderVersionAndType) {
     auto packet = Packet(Header{MessageType::kOpen}, Text("x"));
     packet[0] = static_cast<std::byte>(first);
     Header header;
-    const bool known = (first & 15) >= 1 && (first & 15) <= 8;
+    const bool known = (first & 15) >= 1 && (first & 15) <= 9;
     const auto expected = first >> 4 != 1 ? ParseResult::kOtherVersion
                           : known         ? ParseResult::kOk
                                           : ParseResult::kType;
     EXPECT_EQ(ParseHeader(packet, &header), expected) << first;
   }
+}
+
+TEST(WireParse, AProbeHasTheSizeItTellsAndIsFilledWithZeros) {
+  std::vector<std::byte> body(1440);
+  Probe probe;
+  WriteProbe({7, 1472}, body);
+  ASSERT_EQ(ParseProbe(body, false, &probe), ParseResult::kOk);
+  EXPECT_EQ(probe.round, 7U);
+  EXPECT_EQ(probe.packet_bytes, 1472U);
+  EXPECT_EQ(ParseProbe(body, true, &probe), ParseResult::kLength);
+  EXPECT_EQ(ParseProbe(std::span(body).first(1439), false, &probe), ParseResult::kLength);
+  EXPECT_EQ(ParseProbe(std::span(body).first(7), false, &probe), ParseResult::kShort);
+  EXPECT_EQ(ParseProbe(std::span(body).first(8), true, &probe), ParseResult::kOk);
+  body[1439] = std::byte{1};
+  EXPECT_EQ(ParseProbe(body, false, &probe), ParseResult::kReserved);
 }
 
 TEST(WireParse, HeaderFlagsPerType) {
@@ -139,6 +157,7 @@ TEST(WireParse, HeaderFlagsPerType) {
       const unsigned known = header.type == MessageType::kResult   ? 3u
                              : header.type == MessageType::kData   ? 2u
                              : header.type == MessageType::kReport ? 4u
+                             : header.type == MessageType::kProbe  ? 4u
                                                                    : 0u;
       const auto packet = Packet(header, Text("x"));
       EXPECT_EQ(ParseHeader(packet, &header),
@@ -166,7 +185,7 @@ TEST(WireParse, HeaderFieldsAtTheirEnds) {
     EXPECT_EQ(HeaderWith(type, 24, "ffffffffffffffff"), ParseResult::kOk);
     EXPECT_EQ(HeaderWith(type, 10, "0000"), ParseResult::kOk);
     EXPECT_EQ(HeaderWith(type, 10, "ffff"), ParseResult::kRange);
-    const bool no_shard = type == kOpen || type == kReport;
+    const bool no_shard = type == kOpen || type == kReport || type == kProbe;
     EXPECT_EQ(HeaderWith(type, 10, "03ff"), no_shard ? ParseResult::kReserved : ParseResult::kOk);
     EXPECT_EQ(HeaderWith(type, 16, "00000000"), ParseResult::kOk);
     EXPECT_EQ(HeaderWith(type, 16, "ffffffff"),

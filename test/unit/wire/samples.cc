@@ -45,7 +45,9 @@ Header SampleHeader(MessageType type) {
   header.sender = 0x0102;
   header.group = 0xa1a2a3a4;
   header.epoch = 0xb1b2;
-  if (type != MessageType::kOpen && type != MessageType::kReport) header.shard = 0x0203;
+  if (type != MessageType::kOpen && type != MessageType::kReport && type != MessageType::kProbe) {
+    header.shard = 0x0203;
+  }
   header.op_low = 0xc1c2c3c4;
   if (IsPayloadType(type)) header.cell = 0xd1d2d3d4;
   header.number_low = 0xe1e2e3e4;
