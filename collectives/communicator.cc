@@ -228,7 +228,8 @@ Communicator::Communicator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) 
 
 Result<std::unique_ptr<Communicator>> Communicator::Create(const CommunicatorOptions& options) {
   const std::vector<std::string> environment = ReadEnvironment();
-  Result<Config> config = Config::Load(environment, options.settings, "the program");
+  Result<Config> config =
+      Config::Load(environment, options.settings, "the program", options.config_file);
   if (!config.ok()) return config.status().Context("configuration");
   SetLogLevel(config->settings().log_level);
   control::ExplicitLaunch explicit_launch;

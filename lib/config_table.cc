@@ -130,7 +130,8 @@ constexpr std::array kOptions = {
            "Least important lines written to standard error."},
 };
 
-constexpr std::array<std::string_view, 2> kOtherNames = {
+constexpr std::array<std::string_view, 3> kOtherNames = {
+    "OPTIREDUCE_CONFIG_FILE",      // the configuration file
     "OPTIREDUCE_TEST_SEEDS",       // how many seeds the simulation tests run
     "OPTIREDUCE_TEST_WRITE_DOCS",  // 1: tests of generated pages write them
 };

@@ -39,6 +39,7 @@ DEFINE_string(delay, "", "DURATION added to the way of every packet (option faul
 DEFINE_string(seed, "1", "N: seed of the values and of the injected faults (option fault.seed)");
 DEFINE_string(set, "", "OPTION=VALUE,...: any option of the library (see --print-config); may be "
               "given more than once");
+DEFINE_string(config, "", "FILE of the library's options, in the place of OPTIREDUCE_CONFIG_FILE");
 DEFINE_string(values, "integers", "integers: sums are exact in any order; random: floating point, "
               "for the error that rounding makes");
 DEFINE_string(time_cap, "4s", "DURATION: end the iterations of a row after this time");
@@ -260,6 +261,7 @@ class Checker {
     if (!FLAGS_json.empty() && FLAGS_json == FLAGS_csv) {
       faults_.push_back("--json and --csv name the same file");
     }
+    options_.config_file = FLAGS_config;
     options_.samples = FLAGS_samples;
     options_.print_config = FLAGS_print_config;
     CollectSettings(sets);

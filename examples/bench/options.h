@@ -34,6 +34,7 @@ struct Options {
   int local_ranks = 0;
   // The library's options that the command line sets.
   std::vector<std::pair<std::string, std::string>> settings;
+  std::string config_file;  // empty: what OPTIREDUCE_CONFIG_FILE says
 
   bool print_config = false;
 };

@@ -83,6 +83,9 @@ struct CommunicatorOptions {
   // Options by name, e.g. {"mode", "bounded"}; they win over the environment (OPTIREDUCE_MODE).
   // `optireduce-bench --print-config` lists all with their origins.
   std::vector<std::pair<std::string, std::string>> settings;
+  // Path of a file of options, which the environment and `settings` win over (docs/configuration.md
+  // has its form). Empty: that of OPTIREDUCE_CONFIG_FILE, if set.
+  std::string config_file;
   // Who we are and where the group meets. Unset: RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT.
   std::optional<int> rank;
   std::optional<int> world_size;

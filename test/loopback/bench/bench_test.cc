@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,10 @@ std::string JsonFaults(const std::string& path, std::vector<std::string> percent
   arguments.insert(arguments.end(), percentiles.begin(), percentiles.end());
   const Finished finished = Process(arguments).Wait(kLong);
   return finished.exit_code == 0 ? "" : "not right: " + finished.out + finished.err;
+}
+
+void WriteFile(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
 }
 
 class File {
@@ -167,6 +172,26 @@ TEST(Bench, PrintsTheConfigurationWithOrigins) {
   EXPECT_THAT(run.out, AllOf(HasSubstr("bounded.bound = 50ms"),
                              HasSubstr("mode = exact  # default"),
                              HasSubstr("spin = 1us  # environment OPTIREDUCE_SPIN")));
+}
+
+TEST(Bench, AConfigurationFileGivesWayToEnvironmentAndFlags) {
+  const File config("conf");
+  const File other("other");
+  WriteFile(config.path(), "mode = bounded\nspin = 3us\nbounded.bound = 40ms\n");
+  WriteFile(other.path(), "op_timeout = 7s\n");
+  const Finished run = RunBench({"--print-config", "--deadline", "50ms"},
+                                {"OPTIREDUCE_SPIN=1us", "OPTIREDUCE_CONFIG_FILE=" + config.path()});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, AllOf(HasSubstr("mode = bounded  # file " + config.path() + ":1\n"),
+                             HasSubstr("spin = 1us  # environment OPTIREDUCE_SPIN\n"),
+                             HasSubstr("bounded.bound = 50ms  # the program\n")));
+  const Finished flag = RunBench({"--print-config", "--config", other.path()},
+                                 {"OPTIREDUCE_CONFIG_FILE=" + config.path()});
+  EXPECT_THAT(flag.out, AllOf(HasSubstr("mode = exact  # default\n"),
+                              HasSubstr("op_timeout = 7s  # file " + other.path() + ":1\n")));
+  const Finished missing = RunBench({"--np", "2", "--config", "/nonexistent/conf"});
+  EXPECT_EQ(missing.exit_code, 2);
+  EXPECT_THAT(missing.err, HasSubstr("file /nonexistent/conf: No such file or directory"));
 }
 
 TEST(Bench, HelpListsTheFlags) {
