@@ -1,7 +1,7 @@
 #!/bin/sh
 # package_test.sh CMAKE BUILD STRANGER WORK COMPILER GENERATOR MAKE_PROGRAM [FLAGS]
-# Installs BUILD below WORK as a packager does, moves it, then builds and runs the stranger's project
-# by CMake and by pkg-config, shared and static.
+# Installs BUILD below WORK as a packager does, moves it, then builds and runs the project of a
+# stranger by CMake and by pkg-config, shared and static.
 set -eu
 cmake=$1 build=$2 stranger=$3 work=$4 compiler=$5 generator=$6 make_program=$7 flags=${8:-}
 
