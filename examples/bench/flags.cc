@@ -47,6 +47,8 @@ DEFINE_string(percentiles, "50,90,99", "LIST of percentiles to print");
 DEFINE_string(json, "", "FILE to write the results to as JSON; -: standard output, without the "
               "table");
 DEFINE_string(csv, "", "FILE to write the results to as CSV");
+DEFINE_string(trace, "", "FILE to write what each rank did when to, as JSON trace events for "
+              "ui.perfetto.dev (the first 20000 spans of each rank)");
 DEFINE_bool(samples, false, "print every row's samples too, and put them into the CSV (the JSON "
             "always has them)");
 DEFINE_bool(print_config, false, "print all options of the library with value and origin, and end");
@@ -258,9 +260,8 @@ class Checker {
     CheckPercentiles();
     options_.json_path = FLAGS_json;
     options_.csv_path = FLAGS_csv;
-    if (!FLAGS_json.empty() && FLAGS_json == FLAGS_csv) {
-      faults_.push_back("--json and --csv name the same file");
-    }
+    options_.trace_path = FLAGS_trace;
+    CheckPathsDiffer({{"--json", FLAGS_json}, {"--csv", FLAGS_csv}, {"--trace", FLAGS_trace}});
     options_.config_file = FLAGS_config;
     options_.samples = FLAGS_samples;
     options_.print_config = FLAGS_print_config;
@@ -268,6 +269,16 @@ class Checker {
   }
 
  private:
+  void CheckPathsDiffer(const std::vector<std::pair<const char*, std::string>>& paths) {
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+      for (std::size_t j = i + 1; j < paths.size(); ++j) {
+        if (paths[i].second.empty() || paths[i].second != paths[j].second) continue;
+        faults_.push_back(std::string(paths[i].first) + " and " + paths[j].first +
+                          " name the same file");
+      }
+    }
+  }
+
   std::uint64_t Whole(const char* name, const std::string& text, std::uint64_t min,
                       std::uint64_t max) {
     const auto value = ParseNumber<std::uint64_t>(text);

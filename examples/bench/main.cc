@@ -103,7 +103,7 @@ std::vector<std::string> Faults(const CommandLine& line) {
   if (!options.print_config) add(CheckLaunch(Environment(), options.local_ranks));
   add(CheckMemory(options));
   if (options.local_ranks > 0) {
-    for (const std::string& path : {options.json_path, options.csv_path}) {
+    for (const std::string& path : {options.json_path, options.csv_path, options.trace_path}) {
       if (!path.empty() && path != "-") add(CheckWritable(path));
     }
   }

@@ -28,6 +28,7 @@ struct Options {
   std::vector<double> percentiles = {50, 90, 99};
   std::string json_path;  // "-": standard output, in the place of the table
   std::string csv_path;
+  std::string trace_path;
   bool samples = false;
 
   // Who takes part: this many ranks, forked here; 0: whoever the environment names.

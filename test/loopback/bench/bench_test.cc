@@ -64,6 +64,45 @@ TEST(Bench, ASweepIsRightAndCanBeRecomputed) {
   EXPECT_THAT(rows, AllOf(HasSubstr("p99.9_us,max_us"), HasSubstr("65536,16384,float32,sum,true")));
 }
 
+// Empty when the file is a trace of these ranks with these names; see the script.
+std::string TraceFaults(const std::string& path, std::vector<std::string> ranks_and_names) {
+  std::vector<std::string> arguments = {
+      "python3", "-B", OPTIREDUCE_TEST_SOURCE_DIR "/../../support/check_trace.py", path};
+  arguments.insert(arguments.end(), ranks_and_names.begin(), ranks_and_names.end());
+  const Finished finished = Process(arguments).Wait(kLong);
+  return finished.exit_code == 0 ? "" : "not right: " + finished.out + finished.err;
+}
+
+TEST(Bench, ATraceHasEveryRanksIterations) {
+  const File trace("trace");
+  const Finished run = RunBench({"--np", "3", "-b", "4K", "-e", "8K", "-f", "2", "-n", "4", "-w",
+                                 "2", "--trace", trace.path()});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(TraceFaults(trace.path(), {"3", "4 KiB float32 sum out of place",
+                                       "8 KiB float32 sum in place", "iteration>check"}),
+            "");
+  // The script can object: the warm-up has ops of its own, and so has the other size.
+  EXPECT_EQ(TraceFaults(trace.path(), {"3", "iteration>all_reduce", "8 KiB>iteration", "fetch"}),
+            "not right: all_reduce outside of iteration\niteration outside of 8 KiB\n"
+            "no event fetch\n");
+  EXPECT_NE(TraceFaults(trace.path(), {"4", "iteration"}), "");
+}
+
+TEST(Simulator, ATraceHasEveryRanksCalls) {
+  const File trace("trace");
+  const Finished run =
+      Process({OPTIREDUCE_TEST_BIN_DIR "/optireduce-sim", "--ranks", "4", "--ops", "5", "--loss",
+               "10", "--trace", trace.path()})
+          .Wait(kLong);
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(TraceFaults(trace.path(), {"4", "call 4", "call>reduce", "drop to rank"}), "");
+  EXPECT_EQ(Process({OPTIREDUCE_TEST_BIN_DIR "/optireduce-sim", "--ranks", "2", "--trace",
+                     "/nonexistent/trace"})
+                .Wait(kLong)
+                .exit_code,
+            2);
+}
+
 TEST(Bench, JsonMayGoToStandardOutput) {
   const File json("json");
   const Finished run =
@@ -116,6 +155,13 @@ TEST(Bench, WrongElementsAreInTheExitCode) {
                                  "--corrupt", "5", "--set", "security.check=off"});
   EXPECT_EQ(run.exit_code, 3) << run.err;
   EXPECT_THAT(run.out, HasSubstr("FAILED"));
+}
+
+TEST(Bench, ALongWarmUpIsBoundedAndSaysThatItIsAtWork) {
+  const Finished run = RunBench({"--np", "2", "-b", "4K", "-e", "4K", "-n", "1", "-w", "10000000",
+                                 "--time_cap", "9s"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.err, HasSubstr("optireduce-bench: 4 KiB float32 sum out of place: warm-up\n"));
 }
 
 TEST(Bench, ATimeCapEndsARowOnAllRanksAtOnce) {
