@@ -20,7 +20,7 @@ help:
 	@echo "make test               build and run the tests"
 	@echo "make build              programs in build/release/bin, library in build/release/lib"
 	@echo "make sanitize           tests under ASan + UBSan, then under TSan"
-	@echo "make install PREFIX=DIR shared library, headers, CMake package, optireduce.pc"
+	@echo "make install PREFIX=DIR libraries, headers, CMake package, optireduce.pc"
 	@echo "make format             clang-format-19 over all sources (asks for it if missing)"
 	@echo "make clean              remove build/"
 

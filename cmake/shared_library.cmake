@@ -1,5 +1,5 @@
-# The shared library: all modules that a user's process needs, and none of their headers but the
-# public ones. (The simulator stays out: only programs and tests use it.)
+# What is installed, shared and static: all modules that a user's process needs, and none of their
+# headers but the public ones. (The simulator stays out: only programs and tests use it.)
 set(shared_modules base hadamard wire ubt udp dpdk fault control ports collectives)
 
 set(shared_objects "")
@@ -11,25 +11,30 @@ endforeach()
 
 if(shared_objects)
   add_library(optireduce SHARED ${shared_objects})
-  add_library(optireduce::optireduce ALIAS optireduce)
+  add_library(optireduce_static STATIC ${shared_objects})
+  foreach(library IN ITEMS optireduce optireduce_static)
+    add_library(optireduce::${library} ALIAS ${library})
+    set_target_properties(${library} PROPERTIES LINKER_LANGUAGE CXX)
+    target_include_directories(
+      ${library}
+      INTERFACE "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/lib/include>"
+                "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/collectives/include>"
+                "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
+    target_compile_features(${library} INTERFACE cxx_std_20)
+    # Not in the interface of the shared one; the static one hands them on, to be linked only.
+    target_link_libraries(${library} PRIVATE PkgConfig::NETTLE PkgConfig::SODIUM PkgConfig::ISAL
+                                             Threads::Threads)
+  endforeach()
+  set_target_properties(optireduce_static PROPERTIES OUTPUT_NAME optireduce)
   set_target_properties(
     optireduce
     PROPERTIES VERSION ${PROJECT_VERSION}
                SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
-               LINKER_LANGUAGE CXX
                LINK_DEPENDS "${PROJECT_SOURCE_DIR}/cmake/exports.map")
-  target_include_directories(
-    optireduce
-    INTERFACE "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/lib/include>"
-              "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/collectives/include>"
-              "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
-  target_compile_features(optireduce INTERFACE cxx_std_20)
   target_link_options(
     optireduce PRIVATE "-Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map"
     -Wl,-Bsymbolic-functions)
   if(NOT OPTIREDUCE_SANITIZE)
     target_link_options(optireduce PRIVATE -Wl,-z,defs)
   endif()
-  target_link_libraries(optireduce PRIVATE PkgConfig::NETTLE PkgConfig::SODIUM PkgConfig::ISAL
-                                           Threads::Threads)
 endif()

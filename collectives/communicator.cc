@@ -1,9 +1,11 @@
 #include "optireduce/communicator.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -13,6 +15,8 @@
 #include "collectives/driver.h"
 #include "collectives/engine.h"
 #include "collectives/path_probe.h"
+#include "collectives/state.h"
+#include "collectives/state_signal.h"
 #include "collectives/version.h"
 #include "lib/config.h"
 #include "lib/environment.h"
@@ -127,6 +131,12 @@ struct Communicator::Impl {
                         ReduceOp op, const AllReduceOptions& options) const;
   Mode ModeOf(std::size_t count, DataType type, ReduceOp op, const AllReduceOptions& options) const;
   Work Submit(std::shared_ptr<Call> call);
+  // The four below: only while nobody else turns the engine.
+  Stats CollectStats() const;
+  std::string State() const;
+  std::string FlightRecord() const;
+  void OnFailed(const Status& cause);
+  void WatchSignal();
 
   const Config config;
   const pid_t owner = getpid();  // the process that made it
@@ -145,10 +155,13 @@ struct Communicator::Impl {
   std::unique_ptr<Engine> engine;
   std::unique_ptr<Driver> driver;
   std::mutex submit_mutex;  // calls enter the engine in one order
+  std::atomic<bool> closing{false};  // what ends now has not failed
+  std::unique_ptr<StateSignal> state_signal;
 };
 
 void Communicator::Impl::OnCallEnd(std::shared_ptr<Call> call) {
   Call& ended = *call;
+  if (config.settings().log_ops == Toggle::kOn) LogAsked(CallText(ended));
   const bool has_callback = static_cast<bool>(ended.on_end);
   driver->OnCallEnd(ended);
   if (has_callback) callbacks.Push(std::move(call));
@@ -238,18 +251,49 @@ void Communicator::Impl::StartEngine() {
   // Exact ops travel in groups of either mode, and bounded ones promise the same bits too.
   options.check = settings.security_check != CheckMode::kOff;
   options.on_failure = [this](const Status& cause) { control->Abort(cause); };
+  options.on_failed = [this](const Status& cause) { OnFailed(cause); };
   options.on_call_end = [this](std::shared_ptr<Call> call) { OnCallEnd(std::move(call)); };
   engine = std::make_unique<Engine>(std::move(options), &port->port());
   driver = std::make_unique<Driver>(engine.get(), &port->port(), settings.spin);
   driver->Start();
   control->SetEventHandler([this](const control::Event& event) { OnControlEvent(event); });
+  WatchSignal();
+}
+
+void Communicator::Impl::OnFailed(const Status& cause) {
+  const std::string& file = config.settings().flight_record_file;
+  if (file.empty() || closing.load()) return;
+  const std::string path = RankPath(file, rank);
+  const Status written =
+      WriteText(path, cause.ToString() + "\n" + State() + FlightRecord(), /*append=*/false);
+  Log(LogLevel::kWarning, written.ok() ? "flight record: the last events are in " + path
+                                       : "flight record: " + written.text());
+}
+
+void Communicator::Impl::WatchSignal() {
+  const StateSignalChoice choice = config.settings().state_signal;
+  if (choice == StateSignalChoice::kOff) return;
+  auto watch = StateSignal::Watch(choice == StateSignalChoice::kUser1 ? SIGUSR1 : SIGUSR2, [this] {
+    std::string text;
+    driver->Inspect([&] { text = State(); });
+    const std::string& file = config.settings().state_file;
+    if (file.empty()) return LogAsked(text);
+    const Status written = WriteText(RankPath(file, rank), text, /*append=*/true);
+    if (!written.ok()) Log(LogLevel::kWarning, "state.file: " + written.text());
+  });
+  if (watch.ok()) {
+    state_signal = *std::move(watch);
+  } else {
+    Log(LogLevel::kWarning, "state.signal: " + watch.status().text() + "; choose the other one");
+  }
 }
 
 Communicator::Communicator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 Result<std::unique_ptr<Communicator>> Communicator::Create(const CommunicatorOptions& options) {
   const std::vector<std::string> environment = ReadEnvironment();
-  Result<Config> config = Config::Load(environment, options.settings, "the program");
+  Result<Config> config =
+      Config::Load(environment, options.settings, "the program", options.config_file);
   if (!config.ok()) return config.status().Context("configuration");
   SetLogLevel(config->settings().log_level);
   control::ExplicitLaunch explicit_launch;
@@ -282,8 +326,10 @@ Communicator::~Communicator() {
     return;
   }
   const Status destroyed(Code::kAborted, "the communicator was destroyed");
+  impl_->state_signal.reset();
   if (impl_->driver) {
     impl_->driver->Stop(kLinger);
+    impl_->closing = true;
     impl_->driver->EndAll(destroyed);
   }
   impl_->callbacks.Stop();
@@ -422,47 +468,51 @@ void Communicator::Abort(const Status& cause) {
   impl_->driver->Notify();
 }
 
+Stats Communicator::Impl::CollectStats() const {
+  Stats stats;
+  for (const CounterRow& row : kCounterRows) {
+    stats.counters.emplace_back(
+        row.name, engine->counters().Get(row.counter) + probe_counters.Get(row.counter));
+  }
+  const Instant now = MonotonicNow();
+  for (Rank r = 0; r < ranks; ++r) {
+    stats.peers.push_back(
+        r == rank ? PeerStats{} : PeerStatsOf(engine->group().link(r), endpoints[r], now));
+  }
+  const PortCounters counters = port->port().counters();
+  stats.counters.emplace_back("port_send_calls", counters.send_calls);
+  stats.counters.emplace_back("port_receive_calls", counters.receive_calls);
+  stats.counters.emplace_back("port_waits", counters.waits);
+  stats.counters.emplace_back("port_packets_received", counters.packets_received);
+  stats.counters.emplace_back("port_send_refused", counters.send_refused);
+  stats.counters.emplace_back("port_receive_queue_drops", counters.receive_queue_drops);
+  stats.counters.emplace_back("port_foreign_packets", counters.foreign_packets);
+  stats.counters.emplace_back("fault_dropped", counters.fault_dropped);
+  stats.counters.emplace_back("fault_duplicated", counters.fault_duplicated);
+  stats.counters.emplace_back("fault_corrupted", counters.fault_corrupted);
+  stats.counters.emplace_back("fault_delayed", counters.fault_delayed);
+  stats.counters.emplace_back("fault_reordered", counters.fault_reordered);
+  return stats;
+}
+
+std::string Communicator::Impl::State() const {
+  return StateText(rank_names[rank] + " of " + std::to_string(ranks) + ", " + transport,
+                   OpsText(engine->group()), CollectStats());
+}
+
+std::string Communicator::Impl::FlightRecord() const {
+  return engine->recorder().Dump("rank " + std::to_string(rank));
+}
+
 Stats Communicator::stats() const {
   Stats stats;
-  if (!impl_->engine) return stats;
-  for (const CounterRow& row : kCounterRows) {
-    stats.counters.emplace_back(row.name, impl_->engine->counters().Get(row.counter) +
-                                              impl_->probe_counters.Get(row.counter));
-  }
-  PortCounters port;
-  impl_->driver->Inspect([&] {
-    port = impl_->port->port().counters();
-    const ubt::Group& group = impl_->engine->group();
-    for (Rank r = 0; r < impl_->ranks; ++r) {
-      PeerStats peer;
-      if (r != impl_->rank) {
-        const ubt::Link& link = group.link(r);
-        peer = {impl_->endpoints[r], link.packets_sent, link.packets_repeated, link.rx.received(),
-                link.rtt.smoothed()};
-      }
-      stats.peers.push_back(peer);
-    }
-  });
-  stats.counters.emplace_back("port_send_calls", port.send_calls);
-  stats.counters.emplace_back("port_receive_calls", port.receive_calls);
-  stats.counters.emplace_back("port_waits", port.waits);
-  stats.counters.emplace_back("port_packets_received", port.packets_received);
-  stats.counters.emplace_back("port_send_refused", port.send_refused);
-  stats.counters.emplace_back("port_receive_queue_drops", port.receive_queue_drops);
-  stats.counters.emplace_back("port_foreign_packets", port.foreign_packets);
-  stats.counters.emplace_back("fault_dropped", port.fault_dropped);
-  stats.counters.emplace_back("fault_duplicated", port.fault_duplicated);
-  stats.counters.emplace_back("fault_corrupted", port.fault_corrupted);
-  stats.counters.emplace_back("fault_delayed", port.fault_delayed);
-  stats.counters.emplace_back("fault_reordered", port.fault_reordered);
+  if (impl_->driver) impl_->driver->Inspect([&] { stats = impl_->CollectStats(); });
   return stats;
 }
 
 std::string Communicator::FlightRecord() const {
   std::string text;
-  if (!impl_->driver) return text;
-  impl_->driver->Inspect(
-      [&] { text = impl_->engine->recorder().Dump("rank " + std::to_string(impl_->rank)); });
+  if (impl_->driver) impl_->driver->Inspect([&] { text = impl_->FlightRecord(); });
   return text;
 }
 

@@ -60,6 +60,7 @@ Engine::Engine(EngineOptions options, PacketPort* port)
       ranks_(options.group.ranks),
       bucket_bytes_max_(options.bucket_bytes_max),
       on_failure_(std::move(options.on_failure)),
+      on_failed_(std::move(options.on_failed)),
       on_call_end_(std::move(options.on_call_end)),
       port_(port),
       recorder_(kFlightRecords),
@@ -140,6 +141,7 @@ bool Engine::Turn(Instant now) {
     recorder_.Record(now, Event::kGroupFailed, group_.called(), kNoRank,
                      static_cast<std::uint64_t>(group_.failure().code()));
     if (on_failure_) on_failure_(group_.failure());
+    if (on_failed_) on_failed_(group_.failure());
     FailAll(now);
     worked = true;
   }

@@ -40,6 +40,8 @@ struct EngineOptions {
   bool check = false;
   // Called once, from Turn, when the group fails here: its cause is to reach all ranks.
   std::function<void(const Status&)> on_failure;
+  // Called once, from Turn, when the group fails, wherever its cause came from.
+  std::function<void(const Status&)> on_failed;
   // Takes every call that has ended, from Turn; notifies whoever waits for it.
   std::function<void(std::shared_ptr<Call>)> on_call_end;
 };
@@ -140,6 +142,7 @@ class Engine : private ubt::PayloadActions {
   const std::uint32_t ranks_;
   const std::uint64_t bucket_bytes_max_;
   std::function<void(const Status&)> on_failure_;
+  std::function<void(const Status&)> on_failed_;
   std::function<void(std::shared_ptr<Call>)> on_call_end_;
   PacketPort* const port_;
 

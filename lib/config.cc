@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "lib/check.h"
+#include "lib/config_file.h"
 #include "lib/config_table.h"
 #include "lib/random.h"
 #include "lib/values.h"
@@ -15,6 +16,9 @@ namespace optireduce {
 namespace {
 
 constexpr std::string_view kPrefix = "OPTIREDUCE_";
+constexpr std::string_view kFileVariable = "OPTIREDUCE_CONFIG_FILE";
+// A file of thousands of wrong lines is the wrong file: what they are called helps nobody.
+constexpr std::size_t kFileFaultsShown = 20;
 
 template <typename... Fs>
 struct Overloaded : Fs... {
@@ -29,6 +33,12 @@ std::string Quoted(std::string_view text) {
   for (const char c : text.substr(0, kShown)) out += c >= ' ' && c <= '~' ? c : '?';
   out += text.size() > kShown ? "...'" : "'";
   return out;
+}
+
+// A path as it was given, if it is fit to be printed.
+std::string Printable(std::string_view path) {
+  const std::string quoted = Quoted(path);
+  return quoted.substr(1, quoted.size() - 2);
 }
 
 std::string Accepted(const Option& option) {
@@ -179,6 +189,28 @@ class Loader {
     }
   }
 
+  void FromFile(const std::string& path) {
+    const std::string name = "file " + Printable(path);
+    const Result<std::string> text = ReadConfigFile(path);
+    if (!text.ok()) {
+      faults_.push_back("configuration " + name + ": " + text.status().text());
+      return;
+    }
+    std::vector<std::size_t> set_at(paths_.size());  // by row of the table; 0: not in the file
+    const std::size_t faults_max = faults_.size() + kFileFaultsShown;
+    std::size_t unread = 0;
+    for (const ConfigLine& line : SplitConfigText(*text)) {
+      if (faults_.size() >= faults_max) {
+        ++unread;
+        continue;
+      }
+      ApplyLine(line, name + ":" + std::to_string(line.number), set_at);
+    }
+    if (unread > 0) {
+      faults_.push_back(name + ": " + std::to_string(unread) + " more lines were not looked at");
+    }
+  }
+
   void FromEnvironment(EnvironmentView environment) {
     std::vector<std::string> seen;
     for (const std::string& entry : environment) {
@@ -233,6 +265,25 @@ class Loader {
   }
 
  private:
+  void ApplyLine(const ConfigLine& line, const std::string& origin,
+                 std::vector<std::size_t>& set_at) {
+    if (!line.fault.empty()) {
+      faults_.push_back(origin + ": " + line.fault);
+      return;
+    }
+    const auto row = RowOf(line.name, paths_);
+    if (!row) {
+      faults_.push_back(origin + " " + Quoted(line.name) + ": no such option; did you mean " +
+                        Nearest(line.name, paths_) + "?");
+    } else if (set_at[*row] != 0) {
+      faults_.push_back(origin + ": " + paths_[*row] + " is there already, at line " +
+                        std::to_string(set_at[*row]) + "; leave out one of the two");
+    } else {
+      set_at[*row] = line.number;
+      Apply(*row, line.value, origin);
+    }
+  }
+
   void Apply(std::size_t row, std::string_view text, std::string origin) {
     const Option& option = Options()[row];
     if (Assign(option, text, settings_)) {
@@ -269,9 +320,12 @@ Config Config::Defaults() {
 
 Result<Config> Config::Load(EnvironmentView environment,
                             std::span<const std::pair<std::string, std::string>> overrides,
-                            std::string_view override_origin) {
+                            std::string_view override_origin, const std::string& file) {
   Config config = Defaults();
   Loader loader(config.settings_, config.origins_);
+  const std::string path =
+      file.empty() ? FindVariable(environment, kFileVariable).value_or("") : file;
+  if (!path.empty()) loader.FromFile(path);
   loader.FromEnvironment(environment);
   loader.FromOverrides(overrides, override_origin);
   loader.CheckTogether();
@@ -331,10 +385,28 @@ std::string ConfigMarkdown() {
       "\n"
       "Made from the table in `lib/config_table.cc`; a unit test keeps the two equal.\n"
       "\n"
-      "An option's value comes from, later ones win: its default; the environment; the settings\n"
-      "given to the API, or a program's flags. `optireduce-bench --print-config` prints all\n"
-      "values with their origins. Wrong values and unknown `OPTIREDUCE_*` names are refused, all\n"
-      "at once.\n"
+      "An option's value comes from these sources, of which a later one wins:\n"
+      "\n"
+      "1. its default;\n"
+      "2. the configuration file that `OPTIREDUCE_CONFIG_FILE` names, or in its place the one of\n"
+      "   a program's flag (`optireduce-bench --config FILE`) or of the API\n"
+      "   (`CommunicatorOptions::config_file`);\n"
+      "3. the environment, under the name that is given with each option;\n"
+      "4. the settings given to the API, or a program's flags.\n"
+      "\n"
+      "`optireduce-bench --print-config` prints all values with their origins, in a form that is\n"
+      "itself a configuration file. Wrong values, unknown names in the file and unknown\n"
+      "`OPTIREDUCE_*` variables are refused, all at once.\n"
+      "\n"
+      "The file has lines `name = value`. A `#` at the start of a line or after a blank begins a\n"
+      "comment; blank lines are free. No name may be there twice. It is a regular file of at\n"
+      "most 64 KiB, without control characters, with Unix line ends.\n"
+      "\n"
+      "```\n"
+      "# Of all jobs on this cluster.\n"
+      "op_timeout = 5m\n"
+      "log.level  = info   # for now\n"
+      "```\n"
       "\n"
       "Durations are whole numbers with a unit (`ns us ms s m h`), sizes are bytes or have one of\n"
       "`K M G T` (powers of 1024). Options marked *same on all ranks* are compared when the ranks\n"

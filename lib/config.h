@@ -1,8 +1,9 @@
 // The configuration of one communicator: the values of all options, each with where it came from.
 //
-// Sources, later ones win: the defaults, the environment (OPTIREDUCE_*), explicit settings (the
-// API's or a program's flags). Load() reports all faults at once and changes nothing global.
-// Immutable once made; any thread may read. It reads no environment and no file by itself.
+// Sources, later ones win: the defaults, the configuration file, the environment (OPTIREDUCE_*),
+// explicit settings (the API's or a program's flags). Load() reports all faults at once and changes
+// nothing global. Immutable once made; any thread may read. It reads no environment by itself, and
+// no file but the one that is named.
 #ifndef OPTIREDUCE_LIB_CONFIG_H_
 #define OPTIREDUCE_LIB_CONFIG_H_
 
@@ -25,7 +26,8 @@ class Config {
   struct Row {
     std::string path;
     std::string value;
-    std::string origin;    // "default", "environment OPTIREDUCE_MODE", or the overrides' origin
+    // "default", "file PATH:LINE", "environment OPTIREDUCE_MODE", or the overrides' origin
+    std::string origin;
     std::string default_value;
     std::string accepted;  // "a duration from 1ms to 24h, such as 20ms or 5s"
     std::string help;
@@ -37,10 +39,11 @@ class Config {
 
   // `overrides` are (path, value) pairs, of which a later one wins; `override_origin` is what to
   // call their source in texts. Environment variables without our prefix are none of our business;
-  // one with it that is not known is a fault.
+  // one with it that is not known is a fault. `file`: the path of the configuration file; empty:
+  // that of OPTIREDUCE_CONFIG_FILE in `environment`, if there is one.
   static Result<Config> Load(EnvironmentView environment,
                              std::span<const std::pair<std::string, std::string>> overrides,
-                             std::string_view override_origin);
+                             std::string_view override_origin, const std::string& file = {});
 
   const Settings& settings() const { return settings_; }
 
@@ -51,7 +54,7 @@ class Config {
   std::string WireText() const;
   std::uint64_t WireHash() const;
 
-  // For people: one line "path = value  # origin" per option.
+  // For people: one line "path = value  # origin" per option. Also a configuration file.
   std::string Print() const;
 
  private:

@@ -20,6 +20,10 @@ constexpr std::array kTags = {Named("header", TagMode::kHeader), Named("full", T
                               Named("off", TagMode::kOff)};
 constexpr std::array kChecks = {Named("auto", CheckMode::kAuto), Named("on", CheckMode::kOn),
                                 Named("off", CheckMode::kOff)};
+constexpr std::array kToggles = {Named("off", Toggle::kOff), Named("on", Toggle::kOn)};
+constexpr std::array kStateSignals = {Named("off", StateSignalChoice::kOff),
+                                      Named("usr1", StateSignalChoice::kUser1),
+                                      Named("usr2", StateSignalChoice::kUser2)};
 constexpr std::array kLogLevels = {
     Named("error", LogLevel::kError), Named("warning", LogLevel::kWarning),
     Named("info", LogLevel::kInfo), Named("debug", LogLevel::kDebug)};
@@ -130,9 +134,23 @@ constexpr std::array kOptions = {
            "For tests: seed of the injected faults; the rank is mixed in."},
     Option{"log.level", kChoice, Enumerated<&S::log_level>(kLogLevels), "warning", "", "", kLocal,
            "Least important lines written to standard error."},
+    Option{"log.ops", kChoice, Enumerated<&S::log_ops>(kToggles), "off", "", "", kLocal,
+           "on: one line on standard error for each op that ends, however many there are."},
+    // To look into a running or a failed job.
+    Option{"state.signal", kChoice, Enumerated<&S::state_signal>(kStateSignals), "off", "", "",
+           kLocal,
+           "Signal after which each communicator of the process shows its ops, its peers and its "
+           "counters. A handler of the program's own is left in place, and a line says so."},
+    Option{"state.file", kText, &S::state_file, "", "", "", kLocal,
+           "Path to whose end state.signal writes, with .r and the rank added; empty: standard "
+           "error."},
+    Option{"flight_record.file", kText, &S::flight_record_file, "", "", "", kLocal,
+           "Path, with .r and the rank added, to which the last events of a rank are written when "
+           "its group fails; empty: nowhere."},
 };
 
-constexpr std::array<std::string_view, 2> kOtherNames = {
+constexpr std::array<std::string_view, 3> kOtherNames = {
+    "OPTIREDUCE_CONFIG_FILE",      // the configuration file
     "OPTIREDUCE_TEST_SEEDS",       // how many seeds the simulation tests run
     "OPTIREDUCE_TEST_WRITE_DOCS",  // 1: tests of generated pages write them
 };

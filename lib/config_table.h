@@ -60,7 +60,7 @@ std::span<const Option> Options();
 // "OPTIREDUCE_BOUNDED_BYTES_MIN" for "bounded.bytes_min".
 std::string EnvironmentName(std::string_view path);
 
-// Names with our prefix that are not options: they belong to the tests.
+// Names with our prefix that are not options: the file of options, and what is for the tests.
 std::span<const std::string_view> OtherEnvironmentNames();
 
 }  // namespace optireduce

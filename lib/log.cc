@@ -77,23 +77,31 @@ bool Logger::Write(LogLevel level, std::string_view text, Instant now) {
   RateLimit& limit = limits_[static_cast<std::size_t>(level)];
   if (!limit.Allow(now)) return false;
 
+  Put(std::string(LevelName(level)) + ": ", text, limit.TakeLeftOut());
+  return true;
+}
+
+void Logger::WriteAsked(std::string_view text) {
+  const std::lock_guard lock(mutex_);
+  Put("", text, 0);
+}
+
+void Logger::Put(std::string_view head, std::string_view text, std::uint64_t left_out) {
   std::string line = "[optireduce";
   if (rank_ >= 0) line += " r" + std::to_string(rank_);
   line += "] ";
-  line += LevelName(level);
-  line += ": ";
+  line += head;
   for (const char c : text) {
     line += c;
     if (c == '\n') line += "    ";  // what follows is of this line
   }
-  if (const std::uint64_t left_out = limit.TakeLeftOut(); left_out > 0) {
+  if (left_out > 0) {
     line += " (" + std::to_string(left_out) + " lines of this level left out before)";
   }
   line += '\n';
   // One write, so that the lines of several ranks on one terminal do not mix.
   std::fwrite(line.data(), 1, line.size(), out_);
   std::fflush(out_);
-  return true;
 }
 
 void SetLogRank(int rank) { ProcessLogger().SetRank(rank); }
@@ -104,5 +112,7 @@ void Log(LogLevel level, std::string_view text) {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   ProcessLogger().Write(level, text, Instant{std::chrono::duration_cast<Duration>(now)});
 }
+
+void LogAsked(std::string_view text) { ProcessLogger().WriteAsked(text); }
 
 }  // namespace optireduce

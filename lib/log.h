@@ -46,9 +46,12 @@ class Logger {
 
   // Writes "[optireduce r3] warning: text". False: below the level, or limited.
   bool Write(LogLevel level, std::string_view text, Instant now);
+  // Writes "[optireduce r3] text" whatever the level and however often: only what was asked for.
+  void WriteAsked(std::string_view text);
 
  private:
   static constexpr std::size_t kLevels = 4;
+  void Put(std::string_view head, std::string_view text, std::uint64_t left_out);
 
   std::FILE* const out_;
   std::mutex mutex_;
@@ -62,6 +65,7 @@ class Logger {
 void SetLogRank(int rank);
 void SetLogLevel(LogLevel level);
 void Log(LogLevel level, std::string_view text);
+void LogAsked(std::string_view text);
 
 }  // namespace optireduce
 

@@ -15,6 +15,8 @@ enum class TagMode : std::uint8_t { kHeader = 0, kFull = 1, kOff = 2 };
 enum class CheckMode : std::uint8_t { kAuto = 0, kOn = 1, kOff = 2 };  // auto: on
 enum class AddressFamily : std::uint8_t { kAny = 0, kIpv4 = 4, kIpv6 = 6 };
 enum class Offload : std::uint8_t { kAuto = 0, kOff = 1 };
+enum class Toggle : std::uint8_t { kOff = 0, kOn = 1 };
+enum class StateSignalChoice : std::uint8_t { kOff = 0, kUser1 = 1, kUser2 = 2 };
 enum class LogLevel : std::uint8_t { kError = 0, kWarning = 1, kInfo = 2, kDebug = 3 };
 
 struct Settings {
@@ -62,7 +64,12 @@ struct Settings {
   Duration fault_delay{};
   std::uint64_t fault_seed = 0;
 
+  // What a person may want to see.
   LogLevel log_level = LogLevel::kWarning;
+  Toggle log_ops = Toggle::kOff;
+  StateSignalChoice state_signal = StateSignalChoice::kOff;
+  std::string state_file;
+  std::string flight_record_file;
 };
 
 }  // namespace optireduce

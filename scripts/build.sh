@@ -18,10 +18,15 @@ if [ -f "$cache" ]; then
   esac
 fi
 
+# Ninja configures anew by itself when a CMakeLists.txt has changed, but does not know the presets.
 log=build/$preset.configure.log
 mkdir -p build
-if ! cmake --preset "$preset" $fresh >"$log" 2>&1; then
-  cat "$log" >&2
-  exit 1
+if [ -n "$fresh" ] || [ ! -f "build/$preset/build.ninja" ] \
+  || [ ! "$log" -nt CMakePresets.json ]; then
+  if ! cmake --preset "$preset" $fresh >"$log" 2>&1; then
+    cat "$log" >&2
+    rm -f "$log"
+    exit 1
+  fi
 fi
 cmake --build "build/$preset" --parallel "$jobs"

@@ -39,6 +39,7 @@ DEFINE_string(delay, "", "DURATION added to the way of every packet (option faul
 DEFINE_string(seed, "1", "N: seed of the values and of the injected faults (option fault.seed)");
 DEFINE_string(set, "", "OPTION=VALUE,...: any option of the library (see --print-config); may be "
               "given more than once");
+DEFINE_string(config, "", "FILE of the library's options, in the place of OPTIREDUCE_CONFIG_FILE");
 DEFINE_string(values, "integers", "integers: sums are exact in any order; random: floating point, "
               "for the error that rounding makes");
 DEFINE_string(time_cap, "4s", "DURATION: end the iterations of a row after this time");
@@ -46,6 +47,8 @@ DEFINE_string(percentiles, "50,90,99", "LIST of percentiles to print");
 DEFINE_string(json, "", "FILE to write the results to as JSON; -: standard output, without the "
               "table");
 DEFINE_string(csv, "", "FILE to write the results to as CSV");
+DEFINE_string(trace, "", "FILE to write what each rank did when to, as JSON trace events for "
+              "ui.perfetto.dev (the first 20000 spans of each rank)");
 DEFINE_bool(samples, false, "print every row's samples too, and put them into the CSV (the JSON "
             "always has them)");
 DEFINE_bool(print_config, false, "print all options of the library with value and origin, and end");
@@ -257,15 +260,25 @@ class Checker {
     CheckPercentiles();
     options_.json_path = FLAGS_json;
     options_.csv_path = FLAGS_csv;
-    if (!FLAGS_json.empty() && FLAGS_json == FLAGS_csv) {
-      faults_.push_back("--json and --csv name the same file");
-    }
+    options_.trace_path = FLAGS_trace;
+    CheckPathsDiffer({{"--json", FLAGS_json}, {"--csv", FLAGS_csv}, {"--trace", FLAGS_trace}});
+    options_.config_file = FLAGS_config;
     options_.samples = FLAGS_samples;
     options_.print_config = FLAGS_print_config;
     CollectSettings(sets);
   }
 
  private:
+  void CheckPathsDiffer(const std::vector<std::pair<const char*, std::string>>& paths) {
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+      for (std::size_t j = i + 1; j < paths.size(); ++j) {
+        if (paths[i].second.empty() || paths[i].second != paths[j].second) continue;
+        faults_.push_back(std::string(paths[i].first) + " and " + paths[j].first +
+                          " name the same file");
+      }
+    }
+  }
+
   std::uint64_t Whole(const char* name, const std::string& text, std::uint64_t min,
                       std::uint64_t max) {
     const auto value = ParseNumber<std::uint64_t>(text);

@@ -41,6 +41,7 @@ RunInfo InfoOf(const Communicator& communicator) {
 // One rank, from meeting the others to its exit code.
 int RunRank(const Options& options, CommunicatorOptions place) {
   place.settings = options.settings;
+  place.config_file = options.config_file;
   auto communicator = Communicator::Create(place);
   if (!communicator.ok()) {
     std::fprintf(stderr, "optireduce-bench: %s\n", communicator.status().ToString().c_str());
@@ -65,6 +66,7 @@ int RunRank(const Options& options, CommunicatorOptions place) {
 Result<std::unique_ptr<Communicator>> MeetNobody(const Options& options) {
   CommunicatorOptions alone;
   alone.settings = options.settings;
+  alone.config_file = options.config_file;
   alone.rank = 0;
   alone.world_size = 1;
   return Communicator::Create(alone);
@@ -101,7 +103,7 @@ std::vector<std::string> Faults(const CommandLine& line) {
   if (!options.print_config) add(CheckLaunch(Environment(), options.local_ranks));
   add(CheckMemory(options));
   if (options.local_ranks > 0) {
-    for (const std::string& path : {options.json_path, options.csv_path}) {
+    for (const std::string& path : {options.json_path, options.csv_path, options.trace_path}) {
       if (!path.empty() && path != "-") add(CheckWritable(path));
     }
   }

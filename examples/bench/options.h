@@ -28,12 +28,14 @@ struct Options {
   std::vector<double> percentiles = {50, 90, 99};
   std::string json_path;  // "-": standard output, in the place of the table
   std::string csv_path;
+  std::string trace_path;
   bool samples = false;
 
   // Who takes part: this many ranks, forked here; 0: whoever the environment names.
   int local_ranks = 0;
   // The library's options that the command line sets.
   std::vector<std::pair<std::string, std::string>> settings;
+  std::string config_file;  // empty: what OPTIREDUCE_CONFIG_FILE says
 
   bool print_config = false;
 };

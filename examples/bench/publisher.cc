@@ -77,6 +77,10 @@ Status Publisher::WriteJson(bool complete) {
   return ReplaceFile(options_.json_path, Json(info_, rows_, options_.percentiles, complete));
 }
 
+Status Publisher::WriteTrace(const std::string& json) {
+  return ReplaceFile(options_.trace_path, json);
+}
+
 Status Publisher::Print(const std::string& text) {
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
   if (written && std::fflush(stdout) == 0) return Status::Ok();

@@ -39,6 +39,9 @@ class Publisher {
   Status Begin();
   Status Add(Row row);
   Status End();
+  // What --trace asks for.
+  Status WriteTrace(const std::string& json);
+  const std::vector<std::string>& hosts() const { return info_.hosts; }
 
   Progress& progress() { return progress_; }
 

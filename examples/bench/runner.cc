@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "examples/bench/sizes.h"
@@ -38,6 +39,11 @@ Runner::Runner(const Options& options, Communicator* communicator, Publisher* pu
 Status Runner::Run() {
   OR_RETURN_IF_ERROR(MakeTensors());
   if (publisher_ != nullptr) OR_RETURN_IF_ERROR(publisher_->Begin());
+  if (!options_.trace_path.empty()) {
+    bool unused = false;
+    OR_RETURN_IF_ERROR(AnyRank(false, &unused));  // all leave the barrier at about one time
+    spans_.TurnOn();
+  }
   for (const auto& [type, op] : options_.kinds) {
     for (const std::uint64_t bytes : options_.sizes) {
       for (const bool in_place : {false, true}) {
@@ -54,6 +60,7 @@ Status Runner::Run() {
       }
     }
   }
+  OR_RETURN_IF_ERROR(PublishTrace());
   return publisher_ != nullptr ? publisher_->End() : Status::Ok();
 }
 
@@ -66,12 +73,14 @@ Status Runner::MakeTensors() {
 }
 
 Status Runner::MeasureRow(Row* row) {
+  const Spans::Scope span(&spans_, RowText(*row));
   const Values values(row->type, row->op, options_.values, communicator_.rank(),
                       communicator_.size(), options_.seed);
   OR_RETURN_IF_ERROR(WarmUp(*row, values));
   Tally tally;
   const Clock::time_point start = Clock::now();
   for (std::uint64_t i = 0; i < options_.iterations; ++i) {
+    const Spans::Scope iteration(&spans_, "iteration");
     bool stop = i > 0 && Clock::now() - start > options_.time_cap;
     values.Fill(row->in_place ? result_.get() : contribution_.get(), row->count, ++shift_);
     OR_RETURN_IF_ERROR(AnyRank(stop, &stop));
@@ -84,6 +93,7 @@ Status Runner::MeasureRow(Row* row) {
 }
 
 Status Runner::WarmUp(const Row& row, const Values& values) {
+  const Spans::Scope span(&spans_, "warm-up");
   Tally unused;
   const Clock::time_point start = Clock::now();
   for (std::uint64_t i = 0; i < options_.warm_up_iterations; ++i) {
@@ -99,12 +109,14 @@ Status Runner::WarmUp(const Row& row, const Values& values) {
 
 Status Runner::Iterate(const Row& row, const Values& values, bool check, Tally* tally) {
   const std::byte* const in = row.in_place ? result_.get() : contribution_.get();
+  std::optional<Spans::Scope> span(std::in_place, &spans_, "all_reduce");
   const double cpu_before = CpuSeconds();
   const Clock::time_point start = Clock::now();
   Work work = communicator_.AllReduce(in, result_.get(), row.count, row.type, row.op);
   const Report& report = work.Wait();
   const Duration duration = Clock::now() - start;
   tally->cpu_s += CpuSeconds() - cpu_before;
+  span.reset();
   if (report.outcome == Report::Outcome::kFailed) return report.status;
   tally->durations_us.push_back(static_cast<double>(duration.count()) / 1e3);
   tally->entries += report.entries;
@@ -113,6 +125,7 @@ Status Runner::Iterate(const Row& row, const Values& values, bool check, Tally* 
   const bool divergent = report.outcome == Report::Outcome::kDivergent;
   if (divergent) ++tally->divergent_ops;
   if (!check) return Status::Ok();
+  const Spans::Scope checking(&spans_, "check");
   ++tally->checked;
   const Values::Findings found = values.Check(result_.get(), row.count, shift_);
   tally->findings.max_relative_error =
@@ -122,6 +135,17 @@ Status Runner::Iterate(const Row& row, const Values& values, bool check, Tally* 
                      report.lost_entries == 0;
   if (whole) tally->findings.wrong += found.wrong;
   return Status::Ok();
+}
+
+Status Runner::PublishTrace() {
+  if (!spans_.on()) return Status::Ok();
+  const std::vector<double>& own = spans_.times();
+  std::vector<double> all(own.size() * static_cast<std::size_t>(communicator_.size()));
+  std::copy(own.begin(), own.end(),
+            all.begin() + static_cast<std::ptrdiff_t>(own.size()) * communicator_.rank());
+  OR_RETURN_IF_ERROR(Combine(all.data(), all.size(), DataType::kFloat64, ReduceOp::kSum));
+  if (publisher_ == nullptr) return Status::Ok();
+  return publisher_->WriteTrace(spans_.Json(all, publisher_->hosts()));
 }
 
 Status Runner::Collect(const Tally& tally, Row* row) {

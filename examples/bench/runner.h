@@ -14,6 +14,7 @@
 #include "examples/bench/options.h"
 #include "examples/bench/publisher.h"
 #include "examples/bench/row.h"
+#include "examples/bench/spans.h"
 #include "examples/bench/values.h"
 #include "optireduce/communicator.h"
 
@@ -52,6 +53,8 @@ class Runner {
   Status AnyRank(bool mine, bool* anyone);
   Status Combine(void* values, std::size_t count, DataType type, ReduceOp op);
   void Show(const Row& row, const std::string& what);
+  // Gathers the spans of all ranks at rank 0.
+  Status PublishTrace();
 
   const Options& options_;
   Communicator& communicator_;
@@ -60,6 +63,7 @@ class Runner {
   std::unique_ptr<std::byte[]> result_;
   std::uint64_t shift_ = 0;  // of the values: another one for each iteration
   std::uint64_t wrong_ = 0;
+  Spans spans_;
 };
 
 }  // namespace optireduce::bench

@@ -263,6 +263,11 @@ const std::array kFlags = {
          [](Draft& d, const std::string&) { return d.options.twice = true; }},
     Flag{"json", "", "one JSON object on standard output, and nothing else",
          [](Draft& d, const std::string&) { return d.options.json = true; }},
+    Flag{"trace", "FILE", "calls and lost packets as JSON trace events, for ui.perfetto.dev",
+         [](Draft& d, const std::string& t) {
+           d.options.trace_path = t;
+           return !t.empty();
+         }},
     Flag{"swarm", "FIRST:LAST", "run these seeds, each with options and faults of its own",
          TakeSwarm},
     Flag{"swarm-seed", "N", "run one seed of the swarm and tell about it",

@@ -19,6 +19,7 @@ struct ProgramOptions {
   bool json = false;
   bool timeline = false;  // all of it
   bool twice = false;     // run twice and compare
+  std::string trace_path;  // of a file of JSON trace events; empty: none
   std::optional<std::pair<std::uint64_t, std::uint64_t>> swarm;  // first and last seed
   std::optional<std::uint64_t> swarm_seed;
   Scenario scenario;  // unless a swarm is asked for

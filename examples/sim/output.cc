@@ -267,6 +267,30 @@ std::string JsonOf(const Scenario& scenario, const Evidence& evidence, const Fin
   return json.text() + "\n";
 }
 
+void AddCalls(const Evidence& evidence, TraceEvents* events) {
+  const auto micros = [](Instant at) {
+    return static_cast<double>(at.time_since_epoch().count()) / 1e3;
+  };
+  for (Rank rank = 0; rank < evidence.ranks; ++rank) {
+    std::vector<Instant> free_from;  // by lane
+    for (std::size_t i = 0; i < evidence.calls.size(); ++i) {
+      const CallEvidence& call = evidence.calls[i].by_rank[rank];
+      if (call.called_at == kNever || call.ended_at == kNever) continue;
+      std::size_t lane = 0;
+      while (lane < free_from.size() && free_from[lane] > call.called_at) ++lane;
+      if (lane == free_from.size()) free_from.emplace_back();
+      free_from[lane] = call.ended_at;
+      events->Span(rank, lane, "call " + std::to_string(i), micros(call.called_at),
+                   micros(call.ended_at) - micros(call.called_at));
+      if (call.admitted_at != kNever && call.admitted_at >= call.called_at &&
+          call.admitted_at <= call.ended_at) {
+        events->Span(rank, lane, "reduce " + std::to_string(i), micros(call.admitted_at),
+                     micros(call.ended_at) - micros(call.admitted_at));
+      }
+    }
+  }
+}
+
 std::string JsonOfSwarm(std::uint64_t first, std::uint64_t last, const FailingSeeds& failing) {
   Json json;
   json.Open("", '{');

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "examples/common/trace_events.h"
 #include "examples/sim/checkers.h"
 #include "examples/sim/evidence.h"
 
@@ -28,6 +29,9 @@ Summary Summarize(const Evidence& evidence);
 
 std::string TextOf(const Scenario& scenario, const Evidence& evidence, const Findings& findings);
 std::string JsonOf(const Scenario& scenario, const Evidence& evidence, const Findings& findings);
+
+// The calls of a run as spans of their ranks, in lanes where they overlap.
+void AddCalls(const Evidence& evidence, TraceEvents* events);
 
 // Of a swarm: seeds with findings.
 using FailingSeeds = std::vector<std::pair<std::uint64_t, Findings>>;

@@ -5,6 +5,7 @@ import sys
 import calls
 import edges
 import layout
+import messages
 import tree
 
 CHECKS = {
@@ -19,6 +20,7 @@ CHECKS = {
     "header_guards": layout.check_guards,
     "include_order": layout.check_include_order,
     "words": layout.check_words,
+    "messages": messages.check_messages,
 }
 
 

@@ -5,6 +5,7 @@ import unittest
 import calls
 import edges
 import layout
+import messages
 import tidy
 import tree
 
@@ -186,6 +187,20 @@ class Layout(unittest.TestCase):
                      "int receive_buf" "fer_bytes;", "framework/x"]:
             with self.subTest(line=line):
                 self.assertEqual(found(layout.check_words, {"lib/a.cc": line}), [])
+
+
+class Messages(unittest.TestCase):
+    CODE = 'Status s("no room for " +\n  Name(x) + ", waits "\n  "for \\"all\\"");'
+
+    def faults(self, page):
+        return found(messages.check_messages, {"lib/a.cc": self.CODE, messages.PAGE: page})
+
+    def test_headings(self):
+        self.assertEqual(self.faults("### `room for `\ntext\n\n### `, waits for `\n"), [])
+        self.assertEqual(len(self.faults("### `room for us`\n")), 1)
+        self.assertEqual(len(self.faults("### Name\n")), 1)
+        self.assertEqual(len(self.faults("### room for\n")), 1)
+        self.assertEqual(len(self.faults("text\n")), 1)
 
 
 class Whole(unittest.TestCase):

@@ -96,6 +96,7 @@ Instant TxWindow::AskedAt(PacketNumber highest, Duration hold, Instant now) cons
 
 RxWindow::RxWindow(const LinkSettings& settings)
     : seen_(kWindow / 64),
+      before_first_(settings.first_number - 1),
       highest_(settings.first_number - 1),
       asked_to_(settings.first_number - 1),
       reorder_guard_(kReorderGuardStart) {}

@@ -106,6 +106,8 @@ class RxWindow {
 
   PacketNumber highest() const { return highest_; }
   std::uint64_t received() const { return received_; }
+  // Numbers up to the highest that never came: lost, or still on the way.
+  std::uint64_t missing() const { return highest_ - before_first_ - received_; }
   std::uint64_t credited_received() const { return credited_received_; }
   Instant highest_at() const { return highest_at_; }
   // For how long the highest has been in, as it goes on the wire: saturates after 4 s.
@@ -129,6 +131,7 @@ class RxWindow {
   void Mark(PacketNumber number, bool seen);
 
   std::vector<std::uint64_t> seen_;
+  const PacketNumber before_first_;
   PacketNumber highest_;
   PacketNumber asked_to_;
   std::uint64_t received_ = 0;

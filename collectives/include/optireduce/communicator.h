@@ -8,7 +8,8 @@
 //
 // Threads: every member may be called from any thread. All ranks must make the same calls in the
 // same order; from several threads of one rank, the caller provides that order.
-// The library owns no process flags, installs no signal handlers and writes nothing to stdout.
+// The library owns no process flags and writes nothing to stdout. It installs a signal handler only
+// where option `state.signal` asks for it and the program has none.
 #ifndef OPTIREDUCE_COMMUNICATOR_H_
 #define OPTIREDUCE_COMMUNICATOR_H_
 
@@ -83,6 +84,9 @@ struct CommunicatorOptions {
   // Options by name, e.g. {"mode", "bounded"}; they win over the environment (OPTIREDUCE_MODE).
   // `optireduce-bench --print-config` lists all with their origins.
   std::vector<std::pair<std::string, std::string>> settings;
+  // Path of a file of options, which the environment and `settings` win over (docs/configuration.md
+  // has its form). Empty: that of OPTIREDUCE_CONFIG_FILE, if set.
+  std::string config_file;
   // Who we are and where the group meets. Unset: RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT.
   std::optional<int> rank;
   std::optional<int> world_size;
@@ -97,7 +101,13 @@ struct PeerStats {
   std::uint64_t packets_sent = 0;
   std::uint64_t packets_repeated = 0;
   std::uint64_t packets_received = 0;
+  std::uint64_t packets_missing = 0;  // that the peer sent and that never came, or not yet
   Duration smoothed_rtt{0};
+  std::uint32_t packets_in_flight = 0;  // to the peer, of DATA and RESULT
+  std::uint32_t credit_packets = 0;     // that may be in flight to it
+  bool heard = false;                   // anything, ever
+  Duration since_heard{0};              // 0 unless heard
+  bool left = false;                    // it said goodbye
 };
 
 struct Stats {

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,10 @@ std::string JsonFaults(const std::string& path, std::vector<std::string> percent
   return finished.exit_code == 0 ? "" : "not right: " + finished.out + finished.err;
 }
 
+void WriteFile(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
+
 class File {
  public:
   explicit File(const std::string& name) : path_(TemporaryPath(name)) {}
@@ -57,6 +62,45 @@ TEST(Bench, ASweepIsRightAndCanBeRecomputed) {
   const std::string rows = csv.text();
   EXPECT_EQ(std::count(rows.begin(), rows.end(), '\n'), 5);
   EXPECT_THAT(rows, AllOf(HasSubstr("p99.9_us,max_us"), HasSubstr("65536,16384,float32,sum,true")));
+}
+
+// Empty when the file is a trace of these ranks with these names; see the script.
+std::string TraceFaults(const std::string& path, std::vector<std::string> ranks_and_names) {
+  std::vector<std::string> arguments = {
+      "python3", "-B", OPTIREDUCE_TEST_SOURCE_DIR "/../../support/check_trace.py", path};
+  arguments.insert(arguments.end(), ranks_and_names.begin(), ranks_and_names.end());
+  const Finished finished = Process(arguments).Wait(kLong);
+  return finished.exit_code == 0 ? "" : "not right: " + finished.out + finished.err;
+}
+
+TEST(Bench, ATraceHasEveryRanksIterations) {
+  const File trace("trace");
+  const Finished run = RunBench({"--np", "3", "-b", "4K", "-e", "8K", "-f", "2", "-n", "4", "-w",
+                                 "2", "--trace", trace.path()});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(TraceFaults(trace.path(), {"3", "4 KiB float32 sum out of place",
+                                       "8 KiB float32 sum in place", "iteration>check"}),
+            "");
+  // The script can object: the warm-up has ops of its own, and so has the other size.
+  EXPECT_EQ(TraceFaults(trace.path(), {"3", "iteration>all_reduce", "8 KiB>iteration", "fetch"}),
+            "not right: all_reduce outside of iteration\niteration outside of 8 KiB\n"
+            "no event fetch\n");
+  EXPECT_NE(TraceFaults(trace.path(), {"4", "iteration"}), "");
+}
+
+TEST(Simulator, ATraceHasEveryRanksCalls) {
+  const File trace("trace");
+  const Finished run =
+      Process({OPTIREDUCE_TEST_BIN_DIR "/optireduce-sim", "--ranks", "4", "--ops", "5", "--loss",
+               "10", "--trace", trace.path()})
+          .Wait(kLong);
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(TraceFaults(trace.path(), {"4", "call 4", "call>reduce", "drop to rank"}), "");
+  EXPECT_EQ(Process({OPTIREDUCE_TEST_BIN_DIR "/optireduce-sim", "--ranks", "2", "--trace",
+                     "/nonexistent/trace"})
+                .Wait(kLong)
+                .exit_code,
+            2);
 }
 
 TEST(Bench, JsonMayGoToStandardOutput) {
@@ -113,6 +157,13 @@ TEST(Bench, WrongElementsAreInTheExitCode) {
   EXPECT_THAT(run.out, HasSubstr("FAILED"));
 }
 
+TEST(Bench, ALongWarmUpIsBoundedAndSaysThatItIsAtWork) {
+  const Finished run = RunBench({"--np", "2", "-b", "4K", "-e", "4K", "-n", "1", "-w", "10000000",
+                                 "--time_cap", "9s"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.err, HasSubstr("optireduce-bench: 4 KiB float32 sum out of place: warm-up\n"));
+}
+
 TEST(Bench, ATimeCapEndsARowOnAllRanksAtOnce) {
   const Finished run = RunBench({"--np", "3", "-b", "4K", "-e", "4K", "-n", "10000000", "-w",
                                  "10000000", "--time_cap", "200ms"});
@@ -167,6 +218,26 @@ TEST(Bench, PrintsTheConfigurationWithOrigins) {
   EXPECT_THAT(run.out, AllOf(HasSubstr("bounded.bound = 50ms"),
                              HasSubstr("mode = exact  # default"),
                              HasSubstr("spin = 1us  # environment OPTIREDUCE_SPIN")));
+}
+
+TEST(Bench, AConfigurationFileGivesWayToEnvironmentAndFlags) {
+  const File config("conf");
+  const File other("other");
+  WriteFile(config.path(), "mode = bounded\nspin = 3us\nbounded.bound = 40ms\n");
+  WriteFile(other.path(), "op_timeout = 7s\n");
+  const Finished run = RunBench({"--print-config", "--deadline", "50ms"},
+                                {"OPTIREDUCE_SPIN=1us", "OPTIREDUCE_CONFIG_FILE=" + config.path()});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, AllOf(HasSubstr("mode = bounded  # file " + config.path() + ":1\n"),
+                             HasSubstr("spin = 1us  # environment OPTIREDUCE_SPIN\n"),
+                             HasSubstr("bounded.bound = 50ms  # the program\n")));
+  const Finished flag = RunBench({"--print-config", "--config", other.path()},
+                                 {"OPTIREDUCE_CONFIG_FILE=" + config.path()});
+  EXPECT_THAT(flag.out, AllOf(HasSubstr("mode = exact  # default\n"),
+                              HasSubstr("op_timeout = 7s  # file " + other.path() + ":1\n")));
+  const Finished missing = RunBench({"--np", "2", "--config", "/nonexistent/conf"});
+  EXPECT_EQ(missing.exit_code, 2);
+  EXPECT_THAT(missing.err, HasSubstr("file /nonexistent/conf: No such file or directory"));
 }
 
 TEST(Bench, HelpListsTheFlags) {

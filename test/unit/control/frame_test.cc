@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <random>
 #include <string>
@@ -122,8 +123,9 @@ TEST(FrameTest, EveryTruncationAndEveryExtensionIsRefused) {
     for (std::size_t size = 0; size < kind.body.size(); ++size) {
       EXPECT_FALSE(kind.parses(std::span(kind.body).first(size))) << kind.name << " " << size;
     }
-    Bytes longer = kind.body;
-    longer.push_back(std::byte{0});
+    // Not by push_back, in which g++ 14 sees a write out of bounds that is not there.
+    Bytes longer(kind.body.size() + 1);
+    std::copy(kind.body.begin(), kind.body.end(), longer.begin());
     EXPECT_FALSE(kind.parses(longer)) << kind.name;
   }
 }

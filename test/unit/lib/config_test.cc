@@ -60,7 +60,11 @@ TEST(Config, DefaultsAreTheStatedOnes) {
   EXPECT_EQ(s.fault_delay, Duration{0});
   EXPECT_EQ(s.fault_seed, 1u);
   EXPECT_EQ(s.log_level, LogLevel::kWarning);
-  EXPECT_EQ(Options().size(), 31u) << "a new option needs a line above";
+  EXPECT_EQ(s.log_ops, Toggle::kOff);
+  EXPECT_EQ(s.state_signal, StateSignalChoice::kOff);
+  EXPECT_EQ(s.state_file, "");
+  EXPECT_EQ(s.flight_record_file, "");
+  EXPECT_EQ(Options().size(), 35u) << "a new option needs a line above";
 }
 
 TEST(Config, TableIsWellFormed) {
