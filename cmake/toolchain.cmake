@@ -34,6 +34,9 @@ if(OPTIREDUCE_WARNINGS_AS_ERRORS)
   target_compile_options(optireduce_flags INTERFACE -Werror)
 endif()
 
+if(OPTIREDUCE_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)  # coverage for all code, main() for none
+endif()
 if(OPTIREDUCE_SANITIZE)
   # Global: a binary whose halves disagree about a sanitizer reports nonsense.
   add_compile_options("-fsanitize=${OPTIREDUCE_SANITIZE}" -fno-sanitize-recover=all
