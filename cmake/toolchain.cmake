@@ -42,6 +42,8 @@ if(OPTIREDUCE_SANITIZE)
   add_compile_options("-fsanitize=${OPTIREDUCE_SANITIZE}" -fno-sanitize-recover=all
                       -fno-omit-frame-pointer)
   add_link_options("-fsanitize=${OPTIREDUCE_SANITIZE}")
+  # Indices of vectors and spans: memory that we hand out ourselves has no red zones.
+  add_compile_definitions(_GLIBCXX_ASSERTIONS)
   if(OPTIREDUCE_SANITIZE MATCHES "thread")
     # TSan does not model fences and g++ refuses them under -Werror.
     add_compile_definitions(BOOST_ASIO_DISABLE_FENCED_BLOCK)

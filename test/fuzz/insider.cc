@@ -236,7 +236,9 @@ class Victim {
 
   wire::CellRange ReadRange(Input& input) {
     wire::CellRange range{input.Below(8), 1 + input.Below(8)};
-    if (input.Below(8) == 7) range = {input.Number<std::uint32_t>(), input.Number<std::uint32_t>()};
+    const std::uint32_t choice = input.Below(8);
+    if (choice == 7) range = {input.Number<std::uint32_t>(), input.Number<std::uint32_t>()};
+    if (choice == 6) range.count = ~range.first;  // up to the last there can be
     return wire::Valid(range) ? range : wire::CellRange{~std::uint32_t{0} - 1, 1};
   }
 
