@@ -295,11 +295,18 @@ TEST(Attack, JunkAtTheControlPortOfARunningJob) {
         attacker.SendAndReset(bytes);
       }
       SleepFor(milliseconds(20));
+      attacker.Leave();
     }
+    for (int i = 0; i < 300; ++i) attacker.SendAndStay({});
+    SleepFor(milliseconds(100));
     EXPECT_EQ(attacker.refused(), 0);
     EXPECT_LT(ResidentBytes(), before + kMemoryMax);
   });
   EXPECT_GT(victims.ops(), 0);
+  // Who keeps a connection and says nothing is crowded out by those that come after.
+  for (const char* reason : {"malformed", "left", "refused", "crowded_out"}) {
+    EXPECT_GT(victims.Count("control_guests_" + std::string(reason)), 0U) << reason;
+  }
 }
 
 // A thousand connections without a word and as many with nonsense, before the ranks come.
