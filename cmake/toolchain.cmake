@@ -34,11 +34,16 @@ if(OPTIREDUCE_WARNINGS_AS_ERRORS)
   target_compile_options(optireduce_flags INTERFACE -Werror)
 endif()
 
+if(OPTIREDUCE_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)  # coverage for all code, main() for none
+endif()
 if(OPTIREDUCE_SANITIZE)
   # Global: a binary whose halves disagree about a sanitizer reports nonsense.
   add_compile_options("-fsanitize=${OPTIREDUCE_SANITIZE}" -fno-sanitize-recover=all
                       -fno-omit-frame-pointer)
   add_link_options("-fsanitize=${OPTIREDUCE_SANITIZE}")
+  # Indices of vectors and spans: memory that we hand out ourselves has no red zones.
+  add_compile_definitions(_GLIBCXX_ASSERTIONS)
   if(OPTIREDUCE_SANITIZE MATCHES "thread")
     # TSan does not model fences and g++ refuses them under -Werror.
     add_compile_definitions(BOOST_ASIO_DISABLE_FENCED_BLOCK)

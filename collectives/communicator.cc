@@ -487,6 +487,14 @@ Stats Communicator::Impl::CollectStats() const {
   stats.counters.emplace_back("port_send_refused", counters.send_refused);
   stats.counters.emplace_back("port_receive_queue_drops", counters.receive_queue_drops);
   stats.counters.emplace_back("port_foreign_packets", counters.foreign_packets);
+  const control::GuestCounts& guests = control->guests();
+  stats.counters.emplace_back("control_guests_malformed", guests.malformed);
+  stats.counters.emplace_back("control_guests_other_version", guests.other_version);
+  stats.counters.emplace_back("control_guests_wrong_key", guests.wrong_key);
+  stats.counters.emplace_back("control_guests_refused", guests.refused);
+  stats.counters.emplace_back("control_guests_silent", guests.silent);
+  stats.counters.emplace_back("control_guests_crowded_out", guests.crowded_out);
+  stats.counters.emplace_back("control_guests_left", guests.left);
   stats.counters.emplace_back("fault_dropped", counters.fault_dropped);
   stats.counters.emplace_back("fault_duplicated", counters.fault_duplicated);
   stats.counters.emplace_back("fault_corrupted", counters.fault_corrupted);

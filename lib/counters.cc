@@ -24,6 +24,13 @@ std::string CountersMarkdown() {
     out += row.help;
     out += " |\n";
   }
+  out +=
+      "\n"
+      "Behind them stand three groups more. `port_*`: of the data port;\n"
+      "`port_foreign_packets` came from an address that is no peer's, and no verdict counts them.\n"
+      "`control_guests_*`, on rank 0: who came to the control port and got no seat, by why\n"
+      "(`malformed`, `other_version`, `wrong_key`, `refused`: a claim of a rank that is not to be\n"
+      "had, `silent`, `crowded_out` by newer, `left` by itself). `fault_*`: faults put in.\n";
   return out;
 }
 

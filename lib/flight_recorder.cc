@@ -50,7 +50,7 @@ std::string_view RecordLine(Line& line, const FlightRecord& record, Instant firs
   if (!row.b.empty()) {
     Append(line, used, " %.*s=%" PRIu64, static_cast<int>(row.b.size()), row.b.data(), record.b);
   }
-  Append(line, used, "\n");
+  Append(line, used, "%s", "\n");
   return {line.data(), used};
 }
 

@@ -1,11 +1,12 @@
 #!/bin/sh
-# Installs what the build, the tests and the benchmark need and this machine lacks (Debian 12, 13
-# and their kin). Says what it installs; does nothing, and says nothing, when nothing is missing.
+# setup.sh [PACKAGE...]: installs what the build, the tests and the benchmark need, and the packages
+# named, where this machine lacks them (Debian 12, 13 and their kin). Says what it installs; does
+# nothing, and says nothing, when nothing is missing.
 set -eu
 
 packages="build-essential git ca-certificates cmake ninja-build pkg-config
   python3 python3-dev python3-venv libgtest-dev libgmock-dev libbenchmark-dev libboost-dev
-  libeigen3-dev libgflags-dev libsodium-dev nettle-dev libisal-dev iproute2 nftables procps"
+  libeigen3-dev libgflags-dev libsodium-dev nettle-dev libisal-dev iproute2 nftables procps $*"
 
 if ! command -v dpkg-query >/dev/null 2>&1; then
   echo "setup: no dpkg on this system; these Debian packages (or their like) are needed:" >&2

@@ -82,6 +82,7 @@ class ControlPlane::Impl final : public Sink {
   Impl(RoleParts parts, std::uint32_t world_size)
       : work_(asio::make_work_guard(io_)), gone_(world_size, false) {
     parts.sink = this;
+    parts.guests = &guests_;
     const bool master = parts.launch.rank == 0;
     if (master) {
       role_ = std::make_unique<Master>(io_, std::move(parts));
@@ -123,6 +124,7 @@ class ControlPlane::Impl final : public Sink {
   }
 
   const Membership& membership() const { return *membership_; }
+  const GuestCounts& guests() const { return guests_; }
 
   void SetEventHandler(std::function<void(const Event&)> handler) {
     std::promise<void> done;
@@ -225,6 +227,7 @@ class ControlPlane::Impl final : public Sink {
 
   asio::io_context io_;
   asio::executor_work_guard<asio::io_context::executor_type> work_;
+  GuestCounts guests_;
   std::unique_ptr<Role> role_;
 
   std::mutex mutex_;
@@ -251,7 +254,7 @@ Result<std::unique_ptr<ControlPlane>> ControlPlane::Join(const Launch& launch,
   FdOwner listen_fd(launch.listen_fd);
   const Status fault = Check(launch, info, bind_data);
   if (!fault.ok()) return fault.Context("join group");
-  RoleParts parts{launch, info, std::nullopt, {}, std::move(bind_data), nullptr};
+  RoleParts parts{launch, info, std::nullopt, {}, std::move(bind_data), nullptr, nullptr};
   if (!info.job_key_file.empty()) {
     const Result<wire::JobKey> key = ReadJobKey(info.job_key_file);
     if (!key.ok()) return key.status().Context("join group");
@@ -274,6 +277,7 @@ ControlPlane::ControlPlane(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) 
 ControlPlane::~ControlPlane() = default;
 
 const Membership& ControlPlane::membership() const { return impl_->membership(); }
+const GuestCounts& ControlPlane::guests() const { return impl_->guests(); }
 
 void ControlPlane::SetEventHandler(std::function<void(const Event&)> handler) {
   impl_->SetEventHandler(std::move(handler));

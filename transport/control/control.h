@@ -22,6 +22,7 @@
 #include "optireduce/status.h"
 #include "optireduce/time.h"
 #include "transport/control/frame.h"
+#include "transport/control/guest_counts.h"
 #include "transport/control/launch.h"
 #include "transport/wire/keys.h"
 
@@ -72,6 +73,7 @@ class ControlPlane {
   ControlPlane& operator=(const ControlPlane&) = delete;
 
   const Membership& membership() const;
+  const GuestCounts& guests() const;
 
   // Events that came before are delivered before this returns. Events come in one order; there is
   // one kPeerLost or kPeerLeft per rank and one kAborted in all. After the return the handler

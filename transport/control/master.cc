@@ -276,7 +276,7 @@ void Master::Leave(Duration at_most, std::function<void()> on_done) {
   phase_ = Phase::kLeaving;
   ErrorCode ignored;
   acceptor_.close(ignored);
-  while (!guests_.empty()) Drop(guests_.begin()->first);
+  while (!guests_.empty()) Drop(guests_.begin()->first, &GuestCounts::left);
   Broadcast(FrameType::kBye, {});
   on_drained_ = [this, call = std::move(on_done)] {
     for (auto& [rank, seat] : seats_) {
@@ -297,7 +297,7 @@ void Master::Stop() {
   ErrorCode ignored;
   acceptor_.close(ignored);
   for (auto* timer : {&tick_timer_, &limit_timer_, &retry_timer_, &drain_timer_}) timer->cancel();
-  while (!guests_.empty()) Drop(guests_.begin()->first);
+  while (!guests_.empty()) Drop(guests_.begin()->first, &GuestCounts::left);
   for (auto& [rank, seat] : seats_) {
     if (seat.connection) seat.connection->Close();
   }
@@ -320,7 +320,7 @@ void Master::OnTick() {
     const GuestId id = at->first;
     const bool over = now >= at->second.until;
     ++at;
-    if (over) Drop(id);
+    if (over) Drop(id, &GuestCounts::silent);
   }
   if (phase_ == Phase::kGathering || phase_ == Phase::kOpening) {
     if (phase_ == Phase::kGathering) Broadcast(FrameType::kWaiting, Serialize(WhoIsMissing()));

@@ -69,8 +69,9 @@ class Master final : public Role {
   void OnClaim(GuestId id, const Frame& frame);
   // What speaks against giving this rank away; ok when nothing does.
   Refused Objection(const Claim& claim) const;
-  void Refuse(GuestId id, bool retry, Code code, const std::string& reason);
-  void Drop(GuestId id);
+  using GuestCount = std::atomic<std::uint64_t> GuestCounts::*;
+  void Refuse(GuestId id, GuestCount why, bool retry, Code code, const std::string& reason);
+  void Drop(GuestId id, GuestCount why);
 
   // Seats.
   void TakeSeat(GuestId id, const Claim& claim);

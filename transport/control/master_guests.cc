@@ -160,7 +160,9 @@ void Master::Accept() {
       return Accept();
     }
     // Out of file descriptors, or the guest is gone already. The oldest guest makes room.
-    if (error != asio::error::connection_aborted && !guests_.empty()) Drop(guests_.begin()->first);
+    if (error != asio::error::connection_aborted && !guests_.empty()) {
+      Drop(guests_.begin()->first, &GuestCounts::crowded_out);
+    }
     retry_timer_.expires_after(kAcceptAfterError);
     retry_timer_.async_wait([this](const ErrorCode& cancelled) {
       if (!cancelled && acceptor_.is_open()) Accept();
@@ -169,7 +171,7 @@ void Master::Accept() {
 }
 
 void Master::Admit(Tcp::socket socket) {
-  if (guests_.size() >= kGuestsMax) Drop(guests_.begin()->first);
+  if (guests_.size() >= kGuestsMax) Drop(guests_.begin()->first, &GuestCounts::crowded_out);
   const GuestId id = next_guest_++;
   Guest& guest = guests_[id];
   guest.connection = std::make_shared<Connection>(std::move(socket), 0);
@@ -186,22 +188,26 @@ void Master::OnGuestEnd(GuestId id, const std::string& reason, bool clean) {
   const Connection& from = *at->second.connection;
   if (from.fault() != FrameReader::Fault::kVersion) {
     if (!clean) Log(LogLevel::kInfo, "control: dropped " + from.peer_text() + ": " + reason);
-    return Drop(id);
+    return Drop(id, from.fault() == FrameReader::Fault::kNone ? &GuestCounts::left
+                                                              : &GuestCounts::malformed);
   }
-  Refuse(id, false, Code::kMismatch,
+  Refuse(id, &GuestCounts::other_version, false, Code::kMismatch,
          "it speaks version " + std::to_string(from.foreign_version()) +
              " of the control protocol, rank 0 speaks version " + std::to_string(kControlVersion));
 }
 
-void Master::Drop(GuestId id) {
+// Who was refused has been counted as that.
+void Master::Drop(GuestId id, GuestCount why) {
   const auto at = guests_.find(id);
   if (at == guests_.end()) return;
+  if (at->second.step != Guest::Step::kRefused) ++(parts_.guests->*why);
   at->second.connection->Close();
   guests_.erase(at);
 }
 
-void Master::Refuse(GuestId id, bool retry, Code code, const std::string& reason) {
+void Master::Refuse(GuestId id, GuestCount why, bool retry, Code code, const std::string& reason) {
   Guest& guest = guests_.at(id);
+  ++(parts_.guests->*why);
   guest.step = Guest::Step::kRefused;
   guest.until = Clock::now() + kRefusedLimit;
   guest.connection->Send(FrameType::kRefused, Serialize(Refused{retry, code, reason}));
@@ -226,7 +232,7 @@ void Master::OnHello(GuestId id, const Frame& frame) {
   Guest& guest = guests_.at(id);
   const std::optional<Hello> hello =
       frame.type == FrameType::kHello ? ParseHello(frame.body) : std::nullopt;
-  if (!hello) return Drop(id);
+  if (!hello) return Drop(id, &GuestCounts::malformed);
   guest.hello = *hello;
   if (hello->has_key != parts_.key.has_value()) {
     const std::string who = RankList({&hello->rank, 1}) + " at " + guest.connection->peer_text();
@@ -234,7 +240,7 @@ void Master::OnHello(GuestId id, const Frame& frame) {
         hello->has_key ? who + " has a job key file, rank 0 has none"
                        : who + " has no job key file, rank 0 has one (OPTIREDUCE_JOB_KEY_FILE)";
     refusals_[hello->rank] = reason;
-    return Refuse(id, false, Code::kMismatch, reason);
+    return Refuse(id, &GuestCounts::wrong_key, false, Code::kMismatch, reason);
   }
   guest.nonce = MakeNonce();
   guest.step = Guest::Step::kChallenged;
@@ -250,17 +256,17 @@ void Master::OnClaim(GuestId id, const Frame& frame) {
   Guest& guest = guests_.at(id);
   const std::optional<Proven> proven =
       frame.type == FrameType::kClaim ? SplitProof(frame.body) : std::nullopt;
-  if (!proven) return Drop(id);
+  if (!proven) return Drop(id, &GuestCounts::malformed);
   if (parts_.key && !ProofHolds(*parts_.key, Proves::kClaim, guest.hello.nonce, guest.nonce,
                                 proven->body, proven->proof)) {
     const std::string reason = RankList({&guest.hello.rank, 1}) + " at " +
                                guest.connection->peer_text() + " has another job key than rank 0";
     refusals_[guest.hello.rank] = reason;
-    return Refuse(id, false, Code::kMismatch, reason);
+    return Refuse(id, &GuestCounts::wrong_key, false, Code::kMismatch, reason);
   }
   const std::optional<Claim> claim = ParseClaim(proven->body);
   if (!claim || claim->rank != guest.hello.rank || claim->world_size != guest.hello.world_size) {
-    return Drop(id);
+    return Drop(id, &GuestCounts::malformed);
   }
   // The same process again, after a break that has not been noticed at this end.
   const Claim* holder = roster_.Find(claim->rank);
@@ -272,7 +278,7 @@ void Master::OnClaim(GuestId id, const Frame& frame) {
   }
   const Refused objection = Objection(*claim);
   if (!objection.reason.empty()) {
-    return Refuse(id, objection.retry, objection.code, objection.reason);
+    return Refuse(id, &GuestCounts::refused, objection.retry, objection.code, objection.reason);
   }
   TakeSeat(id, *claim);
 }

@@ -13,6 +13,7 @@
 #include "transport/control/asio.h"
 #include "transport/control/connection.h"
 #include "transport/control/control.h"
+#include "transport/control/guest_counts.h"
 #include "transport/wire/keys.h"
 
 namespace optireduce::control {
@@ -38,6 +39,7 @@ struct RoleParts {
   Connection::Clock::time_point limit;
   BindData bind_data;
   Sink* sink = nullptr;
+  GuestCounts* guests = nullptr;
 };
 
 class Role {
