@@ -125,7 +125,8 @@ Bytes Forge(Input& input) {
   wire::StoreBig(Field<std::uint32_t>(input, input.Below(16)), p + 20);
   wire::StoreBig(input.Number<std::uint64_t>(), p + wire::kTagOffset);
   const InputBytes body = input.Raw(input.Number());
-  packet.insert(packet.end(), body.begin(), body.end());
+  packet.resize(wire::kHeaderBytes + body.size());
+  std::copy(body.begin(), body.end(), packet.begin() + wire::kHeaderBytes);
   if (input.Below(4) == 0) packet.resize(input.Number<std::uint16_t>() % (2 * kPacketBytesMax));
   return packet;
 }
