@@ -134,9 +134,9 @@ std::string UdpPort::Describe() const {
   char queue[32];
   std::snprintf(queue, sizeof queue, "%.1f MB",
                 static_cast<double>(limits_.receive_bytes_held) / 1e6);
-  return "udp " + socket_.local.ToString() + " gso=" + (gso() ? "on" : "off") +
-         " gro=" + (gro() ? "on" : "off") + " path MTU " +
-         std::to_string(IpBytes(limits_.packet_bytes_max)) + " receive queue " + queue;
+  return "udp " + socket_.local.ToString() + " path MTU " +
+         std::to_string(IpBytes(limits_.packet_bytes_max)) + " gso=" + (gso() ? "on" : "off") +
+         " gro=" + (gro() ? "on" : "off") + " receive queue " + queue;
 }
 
 }  // namespace optireduce

@@ -55,7 +55,7 @@ class UdpPort : public PacketPort {
   bool gro() const { return socket_.gro; }
   // What was clipped, refused or given up, each once, and what to do about it. May grow.
   std::vector<std::string> notices() const;
-  // "udp 127.0.0.1:4711 gso=on gro=on path MTU 1500 receive queue 3.9 MB"
+  // "udp 127.0.0.1:4711 path MTU 1500 gso=on gro=on receive queue 3.9 MB"
   std::string Describe() const;
   // For diagnosis and tests; it stays the port's.
   int socket_fd() const { return socket_.fd.get(); }
