@@ -6,7 +6,6 @@
 #include <array>
 #include <chrono>
 #include <new>
-#include <optional>
 #include <utility>
 
 #include "examples/bench/sizes.h"
@@ -109,14 +108,14 @@ Status Runner::WarmUp(const Row& row, const Values& values) {
 
 Status Runner::Iterate(const Row& row, const Values& values, bool check, Tally* tally) {
   const std::byte* const in = row.in_place ? result_.get() : contribution_.get();
-  std::optional<Spans::Scope> span(std::in_place, &spans_, "all_reduce");
+  Spans::Scope span(&spans_, "all_reduce");
   const double cpu_before = CpuSeconds();
   const Clock::time_point start = Clock::now();
   Work work = communicator_.AllReduce(in, result_.get(), row.count, row.type, row.op);
   const Report& report = work.Wait();
   const Duration duration = Clock::now() - start;
   tally->cpu_s += CpuSeconds() - cpu_before;
-  span.reset();
+  span.End();
   if (report.outcome == Report::Outcome::kFailed) return report.status;
   tally->durations_us.push_back(static_cast<double>(duration.count()) / 1e3);
   tally->entries += report.entries;

@@ -27,16 +27,19 @@ class Spans {
     start_ = Clock::now();
   }
 
-  // A span as long as the object lives.
+  // A span as long as the object lives, or until End().
   class Scope {
    public:
-    Scope(Spans* spans, std::string name) : spans_(*spans), index_(spans->Begin(std::move(name))) {}
-    ~Scope() { spans_.End(index_); }
+    Scope(Spans* spans, std::string name) : spans_(spans), index_(spans->Begin(std::move(name))) {}
+    ~Scope() { End(); }
+    void End() {
+      if (spans_ != nullptr) std::exchange(spans_, nullptr)->End(index_);
+    }
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
 
    private:
-    Spans& spans_;
+    Spans* spans_;
     const std::size_t index_;
   };
 
