@@ -1,29 +1,31 @@
 // What the paths between the ranks carry: found before the first op, or named. In network
 // namespaces whose loopback swallows packets; skipped where the process may not make one.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <functional>
-#include <thread>
 
 #include "test/loopback/communicator/job.h"
 
 namespace optireduce::testing {
 namespace {
 
-// Runs `body` on a thread of a new network namespace after these shell commands; false where that
-// is not allowed.
+// Runs `body` in a new network namespace after these shell commands; false where that is not
+// allowed. On the thread of the test: a process that forks its ranks has no other.
 bool InNamespace(const std::string& commands, const std::function<void()>& body) {
+  const int before = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+  if (before < 0) return false;
   bool entered = false;
-  std::thread thread([&] {
-    if (unshare(CLONE_NEWNET) != 0) return;
+  if (unshare(CLONE_NEWNET) == 0) {
     // NOLINTNEXTLINE(cert-env33-c): commands of this file
-    if (std::system(("set -e; ip link set lo up; " + commands).c_str()) != 0) return;
-    entered = true;
-    body();
-  });
-  thread.join();
+    entered = std::system(("set -e; ip link set lo up; " + commands).c_str()) == 0;
+    if (entered) body();
+    EXPECT_EQ(setns(before, CLONE_NEWNET), 0);
+  }
+  close(before);
   return entered;
 }
 

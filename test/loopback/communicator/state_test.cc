@@ -132,6 +132,9 @@ TEST(State, TheProgramsOwnHandlerStays) {
 }
 
 TEST(State, AForkedChildLeavesTheParentAlone) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "under TSan no thread may start after a fork beside others";
+#endif
   std::atomic<int> looks{0};
   auto watch = StateSignal::Watch(SIGUSR1, [&] { ++looks; });
   ASSERT_TRUE(watch.ok());
