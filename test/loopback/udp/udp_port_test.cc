@@ -297,7 +297,8 @@ TEST(UdpPortTest, DescribesItself) {
   options.gso = false;
   PortGroup group(1, options);
   EXPECT_THAT(group[0].Describe(),
-              HasSubstr("udp " + group[0].local_endpoint().ToString() + " gso=off gro=o"));
+              HasSubstr("udp " + group[0].local_endpoint().ToString() +
+                        " path MTU 1500 gso=off gro=o"));
 }
 
 }  // namespace
