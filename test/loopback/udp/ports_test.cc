@@ -47,7 +47,8 @@ TEST(PortsTest, MovesPackets) {
   Packets received;
   ReceiveInto(&ports[1]->port(), packets.packets.size(), &received);
   EXPECT_TRUE(Same(received, packets.packets));
-  EXPECT_THAT(ports[0]->Describe(), StartsWith("udp " + ports[0]->endpoint() + " path MTU 1500 gso="));
+  EXPECT_THAT(ports[0]->Describe(),
+              StartsWith("udp " + ports[0]->endpoint() + " path MTU 1500 gso="));
   EXPECT_THAT(ports[0]->Describe(), Not(HasSubstr("faults")));
 }
 
