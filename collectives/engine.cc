@@ -246,12 +246,21 @@ bool Engine::StartOp(const std::shared_ptr<Call>& call, Instant now) {
   return true;
 }
 
+bool Engine::Flush(Instant now) {
+  port_busy_ = !port_->Flush(now);
+  if (port_busy_) return false;
+  queued_data_.clear();
+  for (const HeldWrite& write : held_writes_) {
+    std::memcpy(write.to, write.bytes.data(), write.bytes.size());
+  }
+  held_writes_.clear();
+  return true;
+}
+
 // What a busy network had left queued. Once it is out, callers and shards get their memory back,
 // and before anything new is queued: a network may be busy after every turn.
 bool Engine::FlushQueued(Instant now) {
-  if (!port_busy_) return false;
-  port_busy_ = !port_->Flush(now);
-  if (port_busy_) return false;
+  if (!port_busy_ || !Flush(now)) return false;
   GiveBackShards();
   EndOps(now);
   return true;
@@ -264,7 +273,7 @@ bool Engine::SendAll(bool idle, Instant now) {
     any = true;
     if (!SendOne(*order_, now)) break;
   }
-  if (any) port_busy_ = !port_->Flush(now);
+  if (any) Flush(now);
   GiveBackShards();
   return any;
 }
@@ -305,10 +314,18 @@ bool Engine::SendOne(ubt::SendOrder& order, Instant now) {
   counters_.Add(Counter::kPacketsSent, count);
   counters_.Add(Counter::kBytesSent, bytes);
   const auto segments = std::span<const TxSegment>(segments_).first(count);
-  if (port_->Send(order.peer, segments)) return true;
-  port_busy_ = !port_->Flush(now);
-  // A network that takes nothing has lost the packet; repair brings it.
-  return port_->Send(order.peer, segments);
+  bool taken = port_->Send(order.peer, segments);
+  if (!taken) {
+    Flush(now);
+    // A network that takes nothing has lost the packet; repair brings it.
+    taken = port_->Send(order.peer, segments);
+  }
+  const OpData& data = Data(order.op);
+  if (taken && order.cell_count > 0 && order.stage == Stage::kScatter && data.in == data.out) {
+    queued_data_.push_back({order.op, order.shard, order.cells[0].cell,
+                            order.cells[order.cell_count - 1].cell});
+  }
+  return taken;
 }
 
 Instant Engine::NextWake() const {
@@ -368,7 +385,7 @@ void Engine::FailAll(Instant now) {
     on_call_end_(call);
   };
   // Nothing may point into the callers' memory when they get it back.
-  if (!port_->Flush(now)) return;
+  if (!Flush(now)) return;
   for (OpData& data : ops_) data.call = nullptr;
   for (const std::shared_ptr<Call>& call : std::exchange(running_, {})) fail(call);
   while (!queued_.empty()) fail(queued_.Pop());
@@ -438,8 +455,24 @@ void Engine::PlaceOwn(OpNumber op, CellIndex cell) {
 }
 
 void Engine::Place(OpNumber op, Rank shard, CellIndex cell, std::span<const std::byte> payload) {
+  Write(op, shard, cell, payload);
+}
+
+void Engine::Write(OpNumber op, Rank shard, CellIndex cell, std::span<const std::byte> payload) {
   OpData& data = Data(op);
-  std::memcpy(data.out + Offset(data, shard, cell), payload.data(), payload.size());
+  std::byte* const to = data.out + Offset(data, shard, cell);
+  if (port_busy_ && IsQueued(op, shard, cell)) {
+    held_writes_.push_back({to, {payload.begin(), payload.end()}});
+    return;
+  }
+  std::memcpy(to, payload.data(), payload.size());
+}
+
+// A repeat, or the contribution to a cell that its owner has closed without it.
+bool Engine::IsQueued(OpNumber op, Rank shard, CellIndex cell) const {
+  return std::any_of(queued_data_.begin(), queued_data_.end(), [&](const QueuedData& queued) {
+    return queued.op == op && queued.shard == shard && queued.first <= cell && cell <= queued.last;
+  });
 }
 
 void Engine::PlaceStaged(OpNumber op, Rank shard, CellIndex cell, ubt::StagedId id) {
@@ -450,7 +483,8 @@ void Engine::PlaceStaged(OpNumber op, Rank shard, CellIndex cell, ubt::StagedId 
 void Engine::PlaceZero(OpNumber op, Rank shard, CellIndex cell) {
   OpData& data = Data(op);
   const std::uint64_t count = data.grid.CellElements(shard, cell);
-  std::memset(data.out + Offset(data, shard, cell), 0, count * data.grid.element_bytes());
+  const std::vector<std::byte> zeros(count * data.grid.element_bytes());
+  Write(op, shard, cell, zeros);
   const std::uint64_t first =
       data.first_element + data.grid.ShardFirst(shard) + data.grid.CellFirst(cell);
   Report& report = data.call->report;

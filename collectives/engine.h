@@ -100,6 +100,19 @@ class Engine : private ubt::PayloadActions {
     std::byte* out = nullptr;
   };
 
+  // Cells of one shard whose contributions were given to the port and may still be queued there.
+  struct QueuedData {
+    OpNumber op = 0;
+    Rank shard = 0;
+    CellIndex first = 0;
+    CellIndex last = 0;
+  };
+  // What goes to a caller's memory once nothing that is queued points to it any more.
+  struct HeldWrite {
+    std::byte* to = nullptr;
+    std::vector<std::byte> bytes;
+  };
+
   OpData& Data(OpNumber op) { return ops_[op % ops_.size()]; }
   std::byte* CellMemory(OpData& data, CellIndex cell) const {
     return data.shard + data.grid.CellFirst(cell) * data.kernels.accumulator_bytes;
@@ -127,10 +140,15 @@ class Engine : private ubt::PayloadActions {
   Counter TakePacket(std::span<const std::byte> packet, Instant now);
   bool AdmitCalls(Instant now);
   bool StartOp(const std::shared_ptr<Call>& call, Instant now);
+  // Hands what is queued to the network and says whether all of it is out.
+  bool Flush(Instant now);
   bool FlushQueued(Instant now);
   bool SendAll(bool idle, Instant now);
   bool SendOne(ubt::SendOrder& order, Instant now);
   std::span<const std::byte> PayloadOf(const ubt::SendOrder& order, CellIndex cell);
+  // Writes to the caller's memory; later, where a queued contribution of the cell lies there.
+  void Write(OpNumber op, Rank shard, CellIndex cell, std::span<const std::byte> payload);
+  bool IsQueued(OpNumber op, Rank shard, CellIndex cell) const;
   void GiveBackShards();
   bool EndOps(Instant now);
   void EndCall(const std::shared_ptr<Call>& call, Instant now);
@@ -157,6 +175,8 @@ class Engine : private ubt::PayloadActions {
   RingQueue<std::shared_ptr<Call>> queued_;   // not wholly handed out to ops
   std::vector<std::shared_ptr<Call>> running_;  // the others that have not ended
   bool port_busy_ = false;
+  std::vector<QueuedData> queued_data_;  // since the port was last empty; of ops in place only
+  std::vector<HeldWrite> held_writes_;   // while the port is busy; at most what is queued there
   bool failed_ = false;
   std::uint64_t receive_drops_ = 0;
   Instant look_at_drops_{};

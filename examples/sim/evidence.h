@@ -71,7 +71,6 @@ struct Evidence {
   Duration grace{};
   Duration turn_cost{};
   Duration port_lag{};  // how long a full uplink may hold up the end of a call
-  bool may_overwrite_queued = false;  // some call is in place, and an uplink may be full
   std::vector<CallsEvidence> calls;
   std::vector<RankEvidence> by_rank;
   std::string conservation_fault;   // the network's own check

@@ -177,10 +177,6 @@ class Runner {
           (uplink.queue_bytes_max + kPortBytes) * 8 * 1'000'000 /
           std::max<std::uint64_t>(uplink.rate_bits_per_s / 1000, 1))};
     }
-    evidence_.may_overwrite_queued =
-        s.job.network.node.uplink_full == UplinkFull::kBusy &&
-        std::any_of(s.calls.begin(), s.calls.end(),
-                    [](const CallPlan& plan) { return plan.in_place; });
     evidence_.conservation_fault = job_.network().CheckConservation();
     evidence_.in_flight = job_.network().CountInFlight();
     evidence_.network = job_.network().totals();

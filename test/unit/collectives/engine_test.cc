@@ -251,6 +251,27 @@ TEST_F(OneCell, ACallEndsOnlyWhenNothingQueuedPointsIntoItsMemory) {
   EXPECT_EQ(ended.size(), 1U);
 }
 
+// The peer has its contribution from an earlier packet, say; this one is a repeat, in place.
+TEST_F(OneCell, AResultDoesNotOverwriteTheContributionThatIsStillQueued) {
+  engine->Submit(call.call);
+  port.busy = true;
+  Turn();
+  PeerDoesItsPart();
+  Turn();
+  ASSERT_EQ(engine->group().done(), 1U);
+  port.busy = false;
+  Turn();
+  const auto data = std::find_if(port.sent.begin(), port.sent.end(), [](const auto& packet) {
+    return (std::to_integer<int>(packet.second[0]) & 15) ==
+           static_cast<int>(wire::MessageType::kData);
+  });
+  ASSERT_NE(data, port.sent.end());
+  std::vector<std::int64_t> sent((data->second.size() - wire::kHeaderBytes) / 8);
+  std::memcpy(sent.data(), data->second.data() + wire::kHeaderBytes, 8 * sent.size());
+  EXPECT_EQ(sent, Numbers(kShard, kShard));
+  EXPECT_EQ(call.tensor, Numbers(2 * kShard, 1000));
+}
+
 TEST_F(OneCell, ANetworkThatIsAlwaysBusyAfterwardsHoldsNoCallForEver) {
   engine->Submit(call.call);
   Turn();
