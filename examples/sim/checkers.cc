@@ -62,7 +62,7 @@ void CheckMissing(const CallsEvidence& calls, std::size_t index, Rank rank, Find
         call.report.missing_elements);
 }
 
-// Finds, element by element, which contributions are in the result.
+// Finds, element by element, which contributions are in the result; of kCounts, how many.
 class SetReader {
  public:
   SetReader(const CallsEvidence& calls, std::size_t index, Findings* findings)
@@ -76,6 +76,7 @@ class SetReader {
     while (true) {
       std::uint64_t next = count;
       for (const CallEvidence& call : calls_.by_rank) {
+        if (call.never) continue;
         next = std::min(next, calls_.values->NextUnlikeAll(call.result, at));
       }
       if (next == count) return true;
@@ -93,11 +94,13 @@ class SetReader {
   static constexpr std::uint64_t kReadAtOnce = 1024;  // elements, before it looks further ahead
 
   bool ReadElement(std::uint64_t element) {
+    const bool sets = calls_.plan.values == ValueKind::kSets;
     std::optional<RankSet> set;
     for (Rank rank = 0; rank < calls_.by_rank.size(); ++rank) {
       const CallEvidence& call = calls_.by_rank[rank];
-      if (Missing(call.report, element)) continue;
-      const std::optional<RankSet> here = calls_.values->SetOf(call.result, element);
+      if (call.never || Missing(call.report, element)) continue;
+      const std::optional<RankSet> here = sets ? calls_.values->SetOf(call.result, element)
+                                               : calls_.values->CountOf(call.result, element);
       const std::string where = At(index_, rank) + "element " + std::to_string(element);
       if (!here) {
         findings_.push_back(where + " is the sum of no set of contributions (" +
@@ -110,10 +113,15 @@ class SetReader {
       }
       set = here;
     }
+    if (!set && !calls_.missed_by.empty()) return true;  // its owner may hold it and not call
     if (!set) {
       findings_.push_back("call " + std::to_string(index_) + ": nobody holds element " +
                           std::to_string(element) + ", not even its owner");
       return false;
+    }
+    if (!sets) {
+      left_out_ += calls_.by_rank.size() - *set;
+      return true;
     }
     const RankSet out = calls_.values->everybody() & ~*set;
     left_out_ += static_cast<std::uint64_t>(std::popcount(out));
@@ -128,14 +136,27 @@ class SetReader {
   std::vector<std::uint64_t> own_left_out_;
 };
 
+// Where counts do not tell whose entries are missing: all that ranks say of their own, together.
+void CheckOwnSum(const CallsEvidence& calls, std::size_t index, std::uint64_t left_out,
+                 Findings* findings) {
+  std::uint64_t own = 0;
+  for (const CallEvidence& call : calls.by_rank) {
+    if (call.never || call.report.outcome != Outcome::kAgreed) return;
+    own += call.report.own_left_out_entries;
+  }
+  Equal(findings, "call " + std::to_string(index) + ": ", "own entries left out at all ranks", own,
+        "entries missing in the result", left_out);
+}
+
 void CheckEntriesOf(const CallsEvidence& calls, std::size_t index, Findings* findings) {
   const auto ended_well = [](const CallEvidence& call) {
-    return call.ended && call.report.outcome != Outcome::kFailed;
+    return call.never || (call.ended && call.report.outcome != Outcome::kFailed);
   };
   // What a rank that did not end would hold is not known.
   if (!std::all_of(calls.by_rank.begin(), calls.by_rank.end(), ended_well)) return;
   const std::uint64_t entries = calls.plan.spec.count * calls.by_rank.size();
   for (Rank rank = 0; rank < calls.by_rank.size(); ++rank) {
+    if (calls.by_rank[rank].never) continue;
     const Report& report = calls.by_rank[rank].report;
     Equal(findings, At(index, rank), "reported entries", report.entries, "elements * ranks",
           entries);
@@ -146,23 +167,29 @@ void CheckEntriesOf(const CallsEvidence& calls, std::size_t index, Findings* fin
             report.missing_elements, "", 0);
     }
   }
-  if (calls.plan.values != ValueKind::kSets || !findings->empty()) return;
+  const bool sets = calls.plan.values == ValueKind::kSets;
+  if ((!sets && calls.plan.values != ValueKind::kCounts) || !findings->empty()) return;
   SetReader reader(calls, index, findings);
   if (!reader.Read()) return;
   for (Rank rank = 0; rank < calls.by_rank.size(); ++rank) {
+    if (calls.by_rank[rank].never) continue;
     const Report& report = calls.by_rank[rank].report;
     if (report.outcome == Outcome::kAgreed) {
       Equal(findings, At(index, rank), "reported lost entries", report.lost_entries,
             "entries missing in the result", reader.left_out());
+      if (!sets) continue;
       Equal(findings, At(index, rank), "reported own entries left out",
             report.own_left_out_entries, "own entries missing in the result",
             reader.own_left_out(rank));
+    } else if (!calls.missed_by.empty()) {
+      continue;  // it may know of cells that nobody who called holds
     } else if (report.lost_entries > reader.left_out() ||
-               report.own_left_out_entries > reader.own_left_out(rank)) {
+               (sets && report.own_left_out_entries > reader.own_left_out(rank))) {
       findings->push_back(At(index, rank) + "a divergent rank reports more lost entries than " +
                           std::to_string(reader.left_out()));
     }
   }
+  if (!sets) CheckOwnSum(calls, index, reader.left_out(), findings);
 }
 
 // The first element that rounding cannot explain.
@@ -189,14 +216,16 @@ void CheckTimeOf(const Evidence& evidence, const CallsEvidence& calls, std::size
   for (Rank rank = 0; rank < calls.by_rank.size(); ++rank) {
     const CallEvidence& call = calls.by_rank[rank];
     if (!call.ended || call.report.outcome == Outcome::kFailed) continue;
-    const Duration over = call.report.after_deadline - evidence.grace - evidence.turn_cost;
+    const Duration over = call.report.after_deadline - evidence.grace - evidence.turn_cost -
+                          evidence.clock_error;
     if (over <= Duration{0}) continue;
     // Past the grace that counts from the deadline. The other instants that it may count from:
     const Instant deadline_at_most = call.ended_at - call.report.after_deadline;
     Instant from = std::max(call.called_at, call.resumed_at);
     if (call.admitted_at != kNever) from = std::max(from, call.admitted_at);
     from = std::max(from, std::max(call.held_at, opened_at[rank]) + evidence.turn_cost);
-    const Instant latest = from + evidence.grace + evidence.turn_cost + evidence.port_lag;
+    const Instant latest =
+        from + evidence.grace + evidence.turn_cost + evidence.port_lag + evidence.clock_error;
     if (call.ended_at <= latest || calls.ops > 1) continue;
     findings->push_back(At(index, rank) + "ended " + std::to_string(over.count()) +
                         " ns after deadline + grace (deadline " +
@@ -204,6 +233,24 @@ void CheckTimeOf(const Evidence& evidence, const CallsEvidence& calls, std::size
                         std::to_string(Nanos(from)) + " ns, end " +
                         std::to_string(Nanos(call.ended_at)) + " ns)");
   }
+}
+
+// Then nothing settles: who never makes a call is never done with it.
+bool SomeCallIsMissed(const Evidence& evidence) {
+  return !evidence.calls.empty() && !evidence.calls.back().missed_by.empty();
+}
+
+// Failed, since its group did, because some rank has not made some call; and it says who.
+bool Excused(const Evidence& evidence, const CallEvidence& call) {
+  if (!call.ended || call.report.outcome != Outcome::kFailed) return false;
+  const std::string text = call.report.status.text();
+  const std::vector<Rank>& missed_by = evidence.calls.back().missed_by;
+  return std::any_of(missed_by.begin(), missed_by.end(), [&text](Rank rank) {
+    const std::string name = "rank " + std::to_string(rank) + ":";
+    return text.find(name + " has not called it") != std::string::npos ||
+           text.find(name + " has called up to") != std::string::npos ||
+           text.find(name + " sent ") != std::string::npos;
+  });
 }
 
 }  // namespace
@@ -232,7 +279,8 @@ Findings CheckPackets(const Evidence& evidence) {
                                   e.count(Counter::kForeignGroup) +
                                   e.count(Counter::kStaleEpoch) + e.count(Counter::kUnknownSender);
     Equal(&findings, where, "packets refused as not genuine", refused,
-          "corrupted ones delivered", e.corrupted_delivered);
+          "corrupted ones and ones of an earlier run delivered",
+          e.corrupted_delivered + e.old_delivered);
   }
   return findings;
 }
@@ -247,10 +295,11 @@ Findings CheckEntries(const Evidence& evidence) {
     Append(&findings, std::move(of_call));
     for (Rank rank = 0; rank < evidence.calls[i].by_rank.size(); ++rank) {
       const CallEvidence& call = evidence.calls[i].by_rank[rank];
-      failed |= !call.ended || call.report.outcome == Outcome::kFailed;
+      failed |= (!call.ended && !call.never) || call.report.outcome == Outcome::kFailed;
       lost[rank] += call.report.lost_entries;
     }
   }
+  // A rank that does not make a call has it in no report.
   for (Rank rank = 0; rank < evidence.by_rank.size() && !failed; ++rank) {
     Equal(&findings, "rank " + std::to_string(rank) + ": ", "entries lost by its counter",
           evidence.by_rank[rank].count(Counter::kEntriesLost), "the sum of its reports",
@@ -345,6 +394,8 @@ Findings CheckProgress(const Evidence& evidence) {
   for (std::size_t i = 0; i < evidence.calls.size(); ++i) {
     for (Rank rank = 0; rank < evidence.calls[i].by_rank.size(); ++rank) {
       const CallEvidence& call = evidence.calls[i].by_rank[rank];
+      if (call.never) continue;
+      if (Excused(evidence, call)) continue;
       if (!call.ended) {
         findings.push_back(At(i, rank) +
                            (call.called_at == kNever ? "was never called" : "has not ended"));
@@ -358,7 +409,7 @@ Findings CheckProgress(const Evidence& evidence) {
     findings.push_back("the last call ended later than " +
                        std::to_string(evidence.ends_within.count()) + " ns after the faults");
   }
-  for (Rank rank = 0; rank < evidence.by_rank.size(); ++rank) {
+  for (Rank rank = 0; rank < evidence.by_rank.size() && !SomeCallIsMissed(evidence); ++rank) {
     if (!evidence.by_rank[rank].settled) {
       findings.push_back("rank " + std::to_string(rank) + " is not settled");
     }
@@ -369,9 +420,10 @@ Findings CheckProgress(const Evidence& evidence) {
 
 Findings CheckLeaks(const Evidence& evidence) {
   Findings findings;
+  const bool missed = SomeCallIsMissed(evidence);
   for (Rank rank = 0; rank < evidence.by_rank.size(); ++rank) {
     const RankEvidence& e = evidence.by_rank[rank];
-    if (!e.settled) continue;  // CheckProgress says so
+    if (!e.settled || missed) continue;  // CheckProgress says so, or it may not be
     const std::string where = "rank " + std::to_string(rank) + ": ";
     Equal(&findings, where, "cells of the arena in use", e.cells_staged, "", 0);
     Equal(&findings, where, "shards of the arena in use", e.shards_held, "", 0);

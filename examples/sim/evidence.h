@@ -19,6 +19,7 @@ namespace optireduce::sim {
 // One call at one rank.
 struct CallEvidence {
   bool ended = false;
+  bool never = false;  // the rank does not make it
   Report report;
   Instant called_at = kNever;    // by the caller
   Instant admitted_at = kNever;  // its last op's first OPEN went out; kNever: none was seen
@@ -37,6 +38,8 @@ struct CallsEvidence {
   CallPlan plan;
   std::shared_ptr<const CallValues> values;
   std::uint64_t ops = 1;
+  // Ranks that never make it or a call before it: it may fail, and the failure names one of them.
+  std::vector<Rank> missed_by;
   std::vector<CallEvidence> by_rank;
 };
 
@@ -48,6 +51,7 @@ struct RankEvidence {
   std::uint64_t network_delivered = 0;    // into this rank's receive queue
   std::uint64_t network_receive_drops = 0;
   std::uint64_t corrupted_delivered = 0;  // of those delivered, the ones that a bit flipped in
+  std::uint64_t old_delivered = 0;        // and the others that an earlier run had sent
   std::uint64_t queue_bytes_left = 0;     // in the receive queue at the end
   bool settled = false;
   std::size_t cells_staged = 0;  // in the arena at the end
@@ -69,6 +73,7 @@ struct RankEvidence {
 struct Evidence {
   std::uint32_t ranks = 0;
   Duration grace{};
+  Duration clock_error{};  // of a grace, by the fastest or slowest clock
   Duration turn_cost{};
   Duration port_lag{};  // how long a full uplink may hold up the end of a call
   std::vector<CallsEvidence> calls;

@@ -13,6 +13,22 @@ namespace {
 
 using std::chrono::milliseconds;
 
+// What is known of one rank before its links, clocks and ways are.
+struct RankBlock {
+  Rank rank = 0;
+  Instant begin{};
+  Instant end{};
+};
+struct RateOfRank {
+  Rank rank = 0;
+  std::uint64_t up = 0;
+  std::uint64_t down = 0;
+};
+struct ClockOfRank {
+  Rank rank = 0;
+  RankClock clock;
+};
+
 struct Draft {
   ProgramOptions options;
   std::uint64_t bytes = 1 << 20;
@@ -23,6 +39,10 @@ struct Draft {
   Mode mode = Mode::kExact;
   bool in_place = false;
   std::optional<ValueKind> values;
+  std::vector<RankBlock> partitions;
+  std::vector<RankBlock> clogs;
+  std::vector<RateOfRank> rates;
+  std::vector<ClockOfRank> clocks;
 
   Settings& settings() { return options.scenario.job.settings; }
   NetworkConfig& network() { return options.scenario.job.network; }
@@ -55,6 +75,13 @@ bool Percent(const std::string& text, double* out) {
   const auto value = ParseNumber(text);
   if (!value || *value < 0 || *value > 100) return false;
   *out = *value / 100;
+  return true;
+}
+
+bool Gbits(const std::string& text, std::uint64_t* out) {
+  const auto value = ParseNumber(text);
+  if (!value || *value < 0 || *value > 1000) return false;
+  *out = static_cast<std::uint64_t>(*value * 1e9);
   return true;
 }
 
@@ -103,6 +130,79 @@ bool TakePause(Draft& draft, const std::string& text) {
   return true;
 }
 
+// RANK:BEGIN:END, of all ways from and to the rank.
+bool TakeBlock(const std::string& text, std::vector<RankBlock>* blocks) {
+  const auto parts = Split(text);
+  RankBlock block;
+  Duration begin{};
+  Duration end{};
+  if (parts.size() != 3 || !RankOf(parts[0], &block.rank) || !Time(parts[1], &begin) ||
+      !Time(parts[2], &end) || end <= begin) {
+    return false;
+  }
+  block.begin = Instant{} + begin;
+  block.end = Instant{} + end;
+  blocks->push_back(block);
+  return true;
+}
+
+bool TakeWay(Draft& draft, const std::string& text) {
+  const auto parts = Split(text);
+  WayPlan way;
+  if (parts.size() != 3 || !RankOf(parts[0], &way.pair.from) || !RankOf(parts[1], &way.pair.to) ||
+      way.pair.from == way.pair.to || !Percent(parts[2], &way.conditions.loss)) {
+    return false;
+  }
+  draft.options.scenario.ways.push_back(way);
+  return true;
+}
+
+bool TakeLink(Draft& draft, const std::string& text) {
+  const auto parts = Split(text);
+  RateOfRank link;
+  if (parts.size() != 3 || !RankOf(parts[0], &link.rank) || !Gbits(parts[1], &link.up) ||
+      !Gbits(parts[2], &link.down)) {
+    return false;
+  }
+  draft.rates.push_back(link);
+  return true;
+}
+
+bool TakeClock(Draft& draft, const std::string& text) {
+  const auto parts = Split(text);
+  ClockOfRank clock;
+  if (parts.size() != 3 || !RankOf(parts[0], &clock.rank) || !Time(parts[1], &clock.clock.offset)) {
+    return false;
+  }
+  const bool loses = parts[2].starts_with("-");
+  std::uint64_t ppm = 0;
+  if (!Count(parts[2].substr(loses ? 1 : 0), 0, 1000, &ppm)) return false;
+  clock.clock.ppm = loses ? -static_cast<std::int64_t>(ppm) : static_cast<std::int64_t>(ppm);
+  draft.clocks.push_back(clock);
+  return true;
+}
+
+bool TakeNever(Draft& draft, const std::string& text) {
+  const auto parts = Split(text);
+  NeverCall never;
+  if (parts.size() != 2 || !RankOf(parts[0], &never.rank) ||
+      !Count(parts[1], 0, 100'000, &never.call)) {
+    return false;
+  }
+  draft.options.scenario.never_calls.push_back(never);
+  return true;
+}
+
+bool TakeRestart(Draft& draft, const std::string& text) {
+  const auto parts = Split(text);
+  RestartPlan plan;
+  Duration at{};
+  if (parts.size() != 2 || !RankOf(parts[0], &plan.rank) || !Time(parts[1], &at)) return false;
+  plan.killed_at = Instant{} + at;
+  draft.options.scenario.restart = plan;
+  return true;
+}
+
 bool TakeLate(Draft& draft, const std::string& text) {
   const auto parts = Split(text);
   LateCall late;
@@ -126,9 +226,8 @@ bool TakeSwarm(Draft& draft, const std::string& text) {
 }
 
 bool TakeRate(Draft& draft, const std::string& text) {
-  const auto value = ParseNumber(text);  // Gbit/s
-  if (!value || *value < 0 || *value > 1000) return false;
-  const auto bits = static_cast<std::uint64_t>(*value * 1e9);
+  std::uint64_t bits = 0;
+  if (!Gbits(text, &bits)) return false;
   draft.network().node.uplink.rate_bits_per_s = bits;
   draft.network().node.downlink.rate_bits_per_s = bits;
   return true;
@@ -181,12 +280,12 @@ const std::array kFlags = {
            }
            return false;
          }},
-    Flag{"values", "small|sets|random",
-         "contributions: whole numbers, powers of two that tell who is in a sum, or random "
-         "numbers (sets where the type can)",
+    Flag{"values", "small|sets|random|counts",
+         "contributions: whole numbers, powers of two that tell who is in a sum, random numbers, "
+         "or equal ones that tell how many are in a sum (sets where the type can)",
          [](Draft& d, const std::string& t) {
            d.values.emplace();
-           return Named(t, 3, &*d.values);
+           return Named(t, 4, &*d.values);
          }},
     Flag{"in_place", "", "the result replaces the contribution",
          [](Draft& d, const std::string&) { return d.in_place = true; }},
@@ -204,10 +303,17 @@ const std::array kFlags = {
          }},
     Flag{"loss", "PERCENT", "of the packets that the network loses (0)",
          [](Draft& d, const std::string& t) { return Percent(t, &d.conditions().loss); }},
-    Flag{"burst_loss", "PERCENT", "of the packets with which a burst of 44 begins to be lost (0)",
+    Flag{"burst_loss", "PERCENT", "of the packets with which a burst begins to be lost (0)",
          [](Draft& d, const std::string& t) {
-           d.conditions().burst_packets_max = 44;
-           return Percent(t, &d.conditions().burst_loss);
+           if (d.conditions().burst_end == 1) d.conditions().burst_end = 1.0 / 20;
+           return Percent(t, &d.conditions().burst_begin);
+         }},
+    Flag{"burst_packets", "N", "of a burst, on average (20)",
+         [](Draft& d, const std::string& t) {
+           std::uint64_t n = 0;
+           if (!Count(t, 1, 100'000, &n)) return false;
+           d.conditions().burst_end = 1 / static_cast<double>(n);
+           return true;
          }},
     Flag{"duplicate", "PERCENT", "of the packets that come twice (0)",
          [](Draft& d, const std::string& t) { return Percent(t, &d.conditions().duplicate); }},
@@ -215,6 +321,22 @@ const std::array kFlags = {
          [](Draft& d, const std::string& t) { return Percent(t, &d.conditions().reorder); }},
     Flag{"corrupt", "PERCENT", "of the packets that a bit flips in (0)",
          [](Draft& d, const std::string& t) { return Percent(t, &d.conditions().corrupt); }},
+    Flag{"corrupt_caught", "PERCENT", "of the packets whose UDP checksum shows damage (0)",
+         [](Draft& d, const std::string& t) { return Percent(t, &d.conditions().corrupt_caught); }},
+    Flag{"send_busy", "PERCENT", "of the sends that the kernel puts off, with EAGAIN (0)",
+         [](Draft& d, const std::string& t) {
+           return Percent(t, &d.conditions().send_busy) && d.conditions().send_busy < 1;
+         }},
+    Flag{"send_refused", "PERCENT", "of the packets that the kernel refuses, with an error (0)",
+         [](Draft& d, const std::string& t) { return Percent(t, &d.conditions().send_refused); }},
+    Flag{"way", "FROM:TO:PERCENT", "loss of one way only, such as 1:0:60; may be repeated",
+         TakeWay},
+    Flag{"link", "RANK:GBITS:GBITS", "rates of a rank's uplink and downlink; may be repeated",
+         TakeLink},
+    Flag{"partition", "RANK:BEGIN:END", "cuts a rank off from all others; may be repeated",
+         [](Draft& d, const std::string& t) { return TakeBlock(t, &d.partitions); }},
+    Flag{"clog", "RANK:BEGIN:END", "packets to and from a rank wait until the end; may be repeated",
+         [](Draft& d, const std::string& t) { return TakeBlock(t, &d.clogs); }},
     Flag{"heal", "DURATION", "after which all these faults end (never)",
          [](Draft& d, const std::string& t) {
            Duration at{};
@@ -226,6 +348,19 @@ const std::array kFlags = {
          TakePause},
     Flag{"late", "RANK:DURATION", "a rank's first call comes so much later; may be repeated",
          TakeLate},
+    Flag{"never", "RANK:CALL", "a rank does not make this call, from 0, nor later ones", TakeNever},
+    Flag{"clock", "RANK:AHEAD:PPM", "a rank's clock, such as 2:1h:-200; may be repeated",
+         TakeClock},
+    Flag{"restart", "RANK:AT", "an earlier run, in which this rank is killed, comes first",
+         TakeRestart},
+    Flag{"ops_before", "N", "number of the op before the first, such as 4294967290 (0)",
+         [](Draft& d, const std::string& t) {
+           return Count(t, 0, std::uint64_t{1} << 60, &d.options.scenario.job.ops_before);
+         }},
+    Flag{"first_packet", "N", "number of each pair's first packet (1)",
+         [](Draft& d, const std::string& t) {
+           return Count(t, 1, std::uint64_t{1} << 60, &d.options.scenario.job.first_number);
+         }},
     Flag{"rate", "GBITS", "of every link; 0: packets take no time on it (10)", TakeRate},
     Flag{"latency", "DURATION", "of each of the two links of a way (2us)",
          [](Draft& d, const std::string& t) {
@@ -297,6 +432,13 @@ void CheckTogether(const Draft& draft, std::vector<std::string>* faults) {
   };
   for (const PausePlan& pause : s.pauses) has_rank(pause.rank);
   for (const LateCall& late : s.late_calls) has_rank(late.rank);
+  for (const NeverCall& never : s.never_calls) has_rank(never.rank);
+  for (const RankBlock& block : draft.partitions) has_rank(block.rank);
+  for (const RankBlock& block : draft.clogs) has_rank(block.rank);
+  for (const RateOfRank& rate : draft.rates) has_rank(rate.rank);
+  for (const ClockOfRank& clock : draft.clocks) has_rank(clock.rank);
+  for (const WayPlan& way : s.ways) has_rank(std::max(way.pair.from, way.pair.to));
+  if (s.restart) has_rank(s.restart->rank);
   const std::string what = std::string(Name(draft.reduce)) + " of " + std::string(Name(draft.type));
   if (!Supported(draft.type, draft.reduce)) {
     faults->push_back("there is no " + what);
@@ -314,9 +456,45 @@ void CheckTogether(const Draft& draft, std::vector<std::string>* faults) {
     faults->push_back("--values sets cannot tell the sets of " + std::to_string(s.job.ranks) +
                       " ranks in " + what);
   }
-  if (draft.values == ValueKind::kRandom && !MayBeBounded(draft.type, draft.reduce)) {
-    faults->push_back("--values random is for sum and avg of floating point types");
+  if ((draft.values == ValueKind::kRandom || draft.values == ValueKind::kCounts) &&
+      !MayBeBounded(draft.type, draft.reduce)) {
+    faults->push_back("--values " + std::string(Name(*draft.values)) +
+                      " is for sum and avg of floating point types");
   }
+}
+
+BlockPlan BlockOf(const RankBlock& block, std::uint32_t ranks) {
+  BlockPlan plan{{}, block.begin, block.end};
+  for (Rank peer = 0; peer < ranks; ++peer) {
+    if (peer == block.rank) continue;
+    plan.pairs.push_back({block.rank, peer});
+    plan.pairs.push_back({peer, block.rank});
+  }
+  return plan;
+}
+
+// What is known only once all flags are in.
+void AddFaults(Draft& draft) {
+  Scenario& s = draft.options.scenario;
+  const std::uint32_t ranks = s.job.ranks;
+  for (const RankBlock& block : draft.partitions) s.partitions.push_back(BlockOf(block, ranks));
+  for (const RankBlock& block : draft.clogs) s.clogs.push_back(BlockOf(block, ranks));
+  for (const RateOfRank& rate : draft.rates) {
+    LinkPlan plan{rate.rank, s.job.network.node.uplink, s.job.network.node.downlink};
+    plan.uplink.rate_bits_per_s = rate.up;
+    plan.downlink.rate_bits_per_s = rate.down;
+    s.links.push_back(plan);
+  }
+  if (!draft.clocks.empty()) s.job.clocks.resize(ranks);
+  for (const ClockOfRank& clock : draft.clocks) s.job.clocks[clock.rank] = clock.clock;
+  for (WayPlan& way : s.ways) {
+    const double loss = way.conditions.loss;
+    way.conditions = s.job.network.conditions;
+    way.conditions.loss = loss;
+  }
+  if (!s.restart) return;
+  s.restart->dead_after.assign(ranks, milliseconds(1));
+  s.restart->started_after.assign(ranks, milliseconds(1));
 }
 
 void AddCalls(Draft& draft) {
@@ -377,6 +555,7 @@ Result<ProgramOptions> ParseFlags(std::span<const std::string> arguments) {
   }
   if (faults.empty()) CheckTogether(draft, &faults);
   if (!faults.empty()) return Status(Code::kInvalidArgument, Joined(faults));
+  AddFaults(draft);
   AddCalls(draft);
   return std::move(draft.options);
 }

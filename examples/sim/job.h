@@ -22,6 +22,16 @@
 
 namespace optireduce::sim {
 
+// A rank's own clock: so far ahead of the world's at its beginning, and gaining so much.
+struct RankClock {
+  Duration offset{};
+  std::int64_t ppm = 0;  // parts per million, -1000 ... 1000
+
+  Instant Local(Instant world) const;
+  // An instant of the world at which the clock shows `local` or just more.
+  Instant World(Instant local) const;
+};
+
 struct JobOptions {
   std::uint32_t ranks = 2;
   std::uint64_t seed = 1;
@@ -29,6 +39,9 @@ struct JobOptions {
   NetworkConfig network;
   OpNumber ops_before = 0;         // near a wrap in half of all seeds
   PacketNumber first_number = 1;
+  std::uint8_t key = 1;   // which job key
+  std::uint16_t epoch = 0;
+  std::vector<RankClock> clocks;  // by rank; empty: all are right
   Duration turn_cost{2'000};       // a rank's CPU is busy that long for a turn that did something
   Duration control_delay = std::chrono::milliseconds(1);  // until the others hear of a failure
 };
@@ -77,13 +90,20 @@ struct JobCall {
 
 class Job {
  public:
-  explicit Job(const JobOptions& options);
+  // Its ranks live on the nodes of `network`, which other jobs may have used before. None is
+  // started. World and network outlive the job.
+  Job(const JobOptions& options, World* world, Network* network);
   ~Job();
 
-  World& world() { return world_; }
-  Network& network() { return network_; }
+  World& world() { return *world_; }
+  Network& network() { return *network_; }
   std::uint32_t ranks() const { return options_.ranks; }
   const JobOptions& options() const { return options_; }
+  // A process starts: from now on it turns. Calls are made, and ports looked at, afterwards.
+  void Start(Rank rank);
+  // SIGKILL: what it sent is still on its way, what it received is gone. It does not start again;
+  // its node may be another job's then.
+  void Kill(Rank rank);
   const SimPort& port(Rank rank) const { return *nodes_[rank]->port; }
   Engine& engine(Rank rank) { return *nodes_[rank]->engine; }
 
@@ -91,6 +111,8 @@ class Job {
   // the contribution. The entry lives as long as the job.
   JobCall& CallAt(Instant at, Rank rank, const CallSpec& spec, std::span<const std::byte> in,
                   bool in_place);
+  // The others of its job hear of a process that died.
+  void PostFailureAt(Instant at, Rank rank, const Status& cause);
   // Called when a call ends, after its entry is filled in; may call again or overwrite memory.
   std::function<void(Rank, JobCall&)> on_end;
 
@@ -116,6 +138,7 @@ class Job {
     std::optional<EventId> turn;  // the next one
     Instant turn_at = kNever;
     Instant busy_until{};
+    RankClock clock;
   };
 
   void Submit(Rank rank, JobCall* entry);
@@ -125,8 +148,8 @@ class Job {
   void OnCallEnd(Rank rank, const std::shared_ptr<Call>& call);
 
   JobOptions options_;
-  World world_;
-  Network network_;
+  World* const world_;
+  Network* const network_;
   std::vector<std::unique_ptr<Node>> nodes_;
   std::uint64_t open_calls_ = 0;
 };

@@ -36,6 +36,18 @@ class Lines {
   std::string text_;
 };
 
+void AddConditions(const PairConditions& c, Lines* lines) {
+  lines->Add("loss", PercentText(c.loss));
+  lines->Add("bursts", PercentText(c.burst_begin) + " of " + FormatNumber(1 / c.burst_end) +
+                           " losing " + PercentText(c.burst_loss));
+  lines->Add("duplicate", PercentText(c.duplicate));
+  lines->Add("corrupt", PercentText(c.corrupt));
+  lines->Add("corrupt and caught", PercentText(c.corrupt_caught));
+  lines->Add("reorder", PercentText(c.reorder) + " by " + FormatDuration(c.reorder_delay_max));
+  lines->Add("busy sends", PercentText(c.send_busy));
+  lines->Add("refused sends", PercentText(c.send_refused));
+}
+
 void AddNetwork(const NetworkConfig& network, Lines* lines) {
   const NodeConfig& node = network.node;
   const PairConditions& c = network.conditions;
@@ -50,13 +62,65 @@ void AddNetwork(const NetworkConfig& network, Lines* lines) {
   lines->Add("latency", FormatDuration(node.uplink.propagation));
   lines->Add("jitter", FormatDuration(node.uplink.jitter) + "/" +
                            FormatDuration(node.downlink.jitter));
-  lines->Add("loss", PercentText(c.loss));
-  lines->Add("bursts of loss", PercentText(c.burst_loss) + " x " +
-                                   std::to_string(c.burst_packets_max));
-  lines->Add("duplicate", PercentText(c.duplicate));
-  lines->Add("corrupt", PercentText(c.corrupt));
-  lines->Add("reorder",
-             PercentText(c.reorder) + " by " + FormatDuration(c.reorder_delay_max));
+  AddConditions(c, lines);
+}
+
+std::string Pairs(const std::vector<NodePair>& pairs) {
+  std::string text;
+  for (const NodePair pair : pairs) {
+    text += " " + std::to_string(pair.from) + ">" + std::to_string(pair.to);
+  }
+  return text;
+}
+
+std::string LinkText(const LinkConfig& link) {
+  return std::to_string(link.rate_bits_per_s / 1'000'000) + " Mbit/s, queue " +
+         FormatBytes(link.queue_bytes_max) + ", latency " + FormatDuration(link.propagation);
+}
+
+// Everything that happens to one rank or one way only, a line each.
+void AddEvents(const Scenario& scenario, Lines* lines) {
+  const auto rank_text = [](Rank rank) { return "rank " + std::to_string(rank); };
+  for (const LateCall& late : scenario.late_calls) {
+    lines->Line(rank_text(late.rank) + " makes call " + std::to_string(late.call) + " later by " +
+                FormatDuration(late.by));
+  }
+  for (const NeverCall& never : scenario.never_calls) {
+    lines->Line(rank_text(never.rank) + " never makes call " + std::to_string(never.call));
+  }
+  for (const PausePlan& pause : scenario.pauses) {
+    lines->Line(rank_text(pause.rank) + " stops from " + Ms(pause.begin) + " to " + Ms(pause.end));
+  }
+  for (const BlockPlan& block : scenario.partitions) {
+    lines->Line("blocked from " + Ms(block.begin) + " to " + Ms(block.end) + ":" +
+                Pairs(block.pairs));
+  }
+  for (const BlockPlan& block : scenario.clogs) {
+    lines->Line("clogged from " + Ms(block.begin) + " to " + Ms(block.end) + ":" +
+                Pairs(block.pairs));
+  }
+  for (const LinkPlan& link : scenario.links) {
+    lines->Line(rank_text(link.rank) + " sends at " + LinkText(link.uplink) + "; receives at " +
+                LinkText(link.downlink));
+  }
+  for (const WayPlan& way : scenario.ways) {
+    lines->Add("way", Pairs({way.pair}));
+    AddConditions(way.conditions, lines);
+    lines->Add("more latency", FormatDuration(way.conditions.extra_delay));
+    lines->Break();
+  }
+  for (std::size_t rank = 0; rank < scenario.job.clocks.size(); ++rank) {
+    const RankClock& clock = scenario.job.clocks[rank];
+    lines->Line(rank_text(static_cast<Rank>(rank)) + " has a clock ahead by " +
+                FormatDuration(clock.offset) + " that gains " + std::to_string(clock.ppm) + " ppm");
+  }
+  if (!scenario.restart) return;
+  lines->Line(rank_text(scenario.restart->rank) + " of an earlier run is killed at " +
+              Ms(scenario.restart->killed_at) +
+              (scenario.restart->same_key ? "; this is the next epoch" : ""));
+  for (Rank rank = 0; rank < scenario.job.ranks; ++rank) {
+    lines->Line(rank_text(rank) + " starts again at " + Ms(StartOf(scenario, rank)));
+  }
 }
 
 }  // namespace
@@ -67,16 +131,31 @@ std::uint64_t OpsOf(const Scenario& scenario, const CallSpec& spec) {
   return std::max<std::uint64_t>(1, (spec.count + elements - 1) / elements);
 }
 
+Instant StartOf(const Scenario& scenario, Rank rank) {
+  if (!scenario.restart) return Instant{};
+  const RestartPlan& restart = *scenario.restart;
+  Instant dead = restart.killed_at;
+  if (rank != restart.rank) dead += scenario.job.control_delay + restart.dead_after[rank];
+  return dead + restart.started_after[rank];
+}
+
 Instant QuietFrom(const Scenario& scenario) {
   Instant quiet{};
-  if (scenario.heal_at != kNever) quiet = scenario.heal_at;
+  for (Rank rank = 0; rank < scenario.job.ranks; ++rank) {
+    quiet = std::max(quiet, StartOf(scenario, rank));
+  }
+  if (scenario.heal_at != kNever) quiet = std::max(quiet, scenario.heal_at);
   for (const PausePlan& pause : scenario.pauses) quiet = std::max(quiet, pause.end);
-  for (const PartitionPlan& partition : scenario.partitions) {
+  for (const BlockPlan& partition : scenario.partitions) {
     if (scenario.heal_at == kNever) quiet = std::max(quiet, partition.end);
   }
+  for (const BlockPlan& clog : scenario.clogs) quiet = std::max(quiet, clog.end);
   Duration late{};
   for (const Duration after : scenario.start_after) late = std::max(late, after);
   for (const LateCall& call : scenario.late_calls) late += call.by;
+  if (!scenario.never_calls.empty()) {
+    for (const CallPlan& plan : scenario.calls) late += plan.spec.timeout;
+  }
   return quiet + late;
 }
 
@@ -108,21 +187,7 @@ std::string Describe(const Scenario& scenario) {
                std::string(Name(plan.spec.type)) + " " + std::string(Name(plan.spec.reduce)) +
                " " + std::string(Name(plan.spec.mode)) + (plan.in_place ? " in place" : ""));
   }
-  for (const LateCall& late : scenario.late_calls) {
-    lines.Line("rank " + std::to_string(late.rank) + " makes call " + std::to_string(late.call) +
-               " later by " + FormatDuration(late.by));
-  }
-  for (const PausePlan& pause : scenario.pauses) {
-    lines.Line("rank " + std::to_string(pause.rank) + " stops from " + Ms(pause.begin) + " to " +
-               Ms(pause.end));
-  }
-  for (const PartitionPlan& partition : scenario.partitions) {
-    std::string text = "blocked from " + Ms(partition.begin) + " to " + Ms(partition.end) + ":";
-    for (const NodePair pair : partition.pairs) {
-      text += " " + std::to_string(pair.from) + ">" + std::to_string(pair.to);
-    }
-    lines.Line(text);
-  }
+  AddEvents(scenario, &lines);
   return lines.text();
 }
 

@@ -33,11 +33,15 @@ void PrintAnnounced() {
 
 class Maker {
  public:
-  explicit Maker(std::uint64_t seed) : seed_(seed), random_(seed, 0, "swarm") {}
+  explicit Maker(std::uint64_t seed)
+      : seed_(seed),
+        large_(seed >= kLargeSeeds),
+        random_(seed, 0, "swarm"),
+        more_(seed, 0, "swarm: more faults") {}
 
   Scenario Make() {
     scenario_.job.seed = seed_;
-    scenario_.job.ranks = static_cast<std::uint32_t>(Between(2, 8));
+    scenario_.job.ranks = static_cast<std::uint32_t>(large_ ? Between(16, 64) : Between(2, 8));
     scenario_.job.settings = Config::Defaults().settings();
     Numbers();
     Settings();
@@ -49,6 +53,13 @@ class Maker {
     Pauses();
     Partitions();
     scenario_.heal_at = Instant{} + milliseconds(Between(1, 300));
+    std::swap(random_, more_);  // so that seeds keep what they meant before there were these
+    MoreFaults();
+    Clogs();
+    Shapes();
+    Clocks();
+    Restart();
+    NeverCalled();
     scenario_.ends_within = EndsWithin();
     return std::move(scenario_);
   }
@@ -63,6 +74,9 @@ class Maker {
     return *std::next(values.begin(), static_cast<std::ptrdiff_t>(random_.Below(values.size())));
   }
   Rank AnyRank() { return static_cast<Rank>(random_.Below(scenario_.job.ranks)); }
+  Rank OtherThan(Rank rank) {
+    return static_cast<Rank>((rank + Between(1, scenario_.job.ranks - 1)) % scenario_.job.ranks);
+  }
 
   // Op and packet numbers are 32 bits on the wire.
   void Numbers() {
@@ -119,8 +133,8 @@ class Maker {
   void Faults() {
     PairConditions& c = scenario_.job.network.conditions;
     c.loss = Rate(0.3);
-    c.burst_loss = Rate(0.02);
-    c.burst_packets_max = static_cast<std::uint32_t>(Between(2, 44));
+    c.burst_begin = Rate(0.02);
+    c.burst_end = 2.0 / static_cast<double>(1 + Between(2, 44));
     c.duplicate = Rate(0.2);
     c.corrupt = Rate(0.1);
     c.reorder = Rate(0.5);
@@ -142,7 +156,7 @@ class Maker {
   }
 
   void Calls() {
-    const std::uint64_t calls = Between(1, 14);
+    const std::uint64_t calls = Between(1, large_ ? 3 : 14);
     const double bounded = OneOf({0.0, 0.5, 1.0});
     for (std::uint64_t i = 0; i < calls; ++i) {
       CallPlan plan;
@@ -157,6 +171,9 @@ class Maker {
       const bool can_tell =
           CallValues::CanTellSets(plan.spec.type, plan.spec.reduce, scenario_.job.ranks);
       plan.values = can_tell ? ValueKind::kSets : ValueKind::kSmall;
+      if (!can_tell && MayBeBounded(plan.spec.type, plan.spec.reduce)) {
+        plan.values = ValueKind::kCounts;
+      }
       plan.values_seed = random_.Next();
       plan.spec.count = Count(ElementBytes(plan.spec.type), calls);
       plan.spec.key = Chance(0.3) ? random_.Next() : 0;
@@ -209,7 +226,7 @@ class Maker {
       for (NodeId node = 0; node < scenario_.job.ranks; ++node) {
         sides[random_.Below(2)].push_back(node);
       }
-      PartitionPlan plan;
+      BlockPlan plan;
       plan.pairs = Network::PairsBetween(sides[0], sides[1]);
       if (Chance(0.5)) {
         const auto back = Network::PairsBetween(sides[1], sides[0]);
@@ -219,6 +236,87 @@ class Maker {
       plan.end = plan.begin + microseconds(Between(100, 200'000));
       scenario_.partitions.push_back(std::move(plan));
     }
+  }
+
+  void MoreFaults() {
+    PairConditions& c = scenario_.job.network.conditions;
+    c.burst_loss = OneOf({1.0, 1.0, 0.8, 0.5});
+    c.corrupt_caught = Rate(0.1);
+    c.send_refused = Rate(0.1);
+    c.send_busy = Rate(0.3);
+  }
+
+  // Every way to a rank, every way from one, or one way.
+  void Clogs() {
+    const std::uint64_t clogs = Chance(0.2) ? Between(1, 3) : 0;
+    for (std::uint64_t i = 0; i < clogs; ++i) {
+      const Rank rank = AnyRank();
+      const Rank other = OtherThan(rank);
+      const std::uint64_t which = random_.Below(3);
+      BlockPlan plan;
+      for (Rank peer = 0; peer < scenario_.job.ranks; ++peer) {
+        if (peer == rank || (which == 2 && peer != other)) continue;
+        plan.pairs.push_back(which == 0 ? NodePair{peer, rank} : NodePair{rank, peer});
+      }
+      plan.begin = Instant{} + microseconds(Between(0, 20'000));
+      plan.end = plan.begin + microseconds(Between(50, 100'000));
+      scenario_.clogs.push_back(std::move(plan));
+    }
+  }
+
+  // Links that are slower or longer than the others, and ways that are worse than the way back.
+  void Shapes() {
+    const std::uint64_t links = Chance(0.2) ? Between(1, 2) : 0;
+    for (std::uint64_t i = 0; i < links; ++i) {
+      LinkPlan plan;
+      plan.rank = AnyRank();
+      plan.uplink = scenario_.job.network.node.uplink;
+      plan.downlink = scenario_.job.network.node.downlink;
+      LinkConfig& link = Chance(0.5) ? plan.uplink : plan.downlink;
+      link.rate_bits_per_s = OneOf<std::uint64_t>({250'000'000, 1'000'000'000});
+      link.propagation += microseconds(OneOf<std::int64_t>({0, 50, 500}));
+      scenario_.links.push_back(plan);
+    }
+    const std::uint64_t ways = Chance(0.2) ? Between(1, 3) : 0;
+    for (std::uint64_t i = 0; i < ways; ++i) {
+      const Rank from = AnyRank();
+      WayPlan plan{{from, OtherThan(from)}, scenario_.job.network.conditions};
+      plan.conditions.loss = Rate(0.7);
+      plan.conditions.extra_delay = microseconds(OneOf<std::int64_t>({0, 20, 300, 2'000}));
+      scenario_.ways.push_back(plan);
+    }
+  }
+
+  void Clocks() {
+    if (!Chance(0.3)) return;
+    const auto most = OneOf<std::uint64_t>({50, 200, 1000});
+    const auto hours = OneOf<std::uint64_t>({0, 1, 24 * 100});
+    for (Rank rank = 0; rank < scenario_.job.ranks; ++rank) {
+      RankClock clock;
+      clock.offset = std::chrono::hours(Between(0, hours)) + microseconds(Between(0, 1'000'000));
+      clock.ppm = static_cast<std::int64_t>(Between(0, 2 * most)) - static_cast<std::int64_t>(most);
+      scenario_.job.clocks.push_back(clock);
+    }
+  }
+
+  void Restart() {
+    if (!Chance(0.1)) return;
+    RestartPlan plan;
+    plan.rank = AnyRank();
+    plan.killed_at = Instant{} + microseconds(Between(1, 20'000));
+    for (Rank rank = 0; rank < scenario_.job.ranks; ++rank) {
+      plan.dead_after.push_back(microseconds(Between(0, 5'000)));
+      plan.started_after.push_back(microseconds(Between(1, 10'000)));
+    }
+    plan.same_key = Chance(0.5);
+    scenario_.job.epoch = plan.same_key ? 1 : 0;
+    scenario_.restart = std::move(plan);
+  }
+
+  void NeverCalled() {
+    if (!Chance(0.05)) return;
+    scenario_.never_calls.push_back({AnyRank(), random_.Below(scenario_.calls.size())});
+    for (CallPlan& plan : scenario_.calls) plan.spec.timeout = seconds(5);
   }
 
   // Two seconds, a bound and a grace for every op, and sixteen times what the bytes take on the
@@ -232,11 +330,15 @@ class Maker {
                 static_cast<Duration::rep>(100 + s.bounded_fetch_grace_pct) / 100;
       bytes += plan.spec.count * ElementBytes(plan.spec.type);
     }
-    return within + Duration{static_cast<Duration::rep>(16 * 2 * 8 * bytes)};  // at 1 Gbit/s
+    // At 1 Gbit/s, or what the slowest has.
+    const Duration::rep slow = scenario_.links.empty() ? 1 : 4;
+    return within + Duration{static_cast<Duration::rep>(16 * 2 * 8 * bytes) * slow};
   }
 
   const std::uint64_t seed_;
+  const bool large_;
   Stream random_;
+  Stream more_;
   Scenario scenario_;
 };
 

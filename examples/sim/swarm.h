@@ -1,5 +1,6 @@
 // The swarm: each seed makes a scenario of its own, with options and faults drawn at random. Half
-// of all seeds start near a wrap of the op and packet numbers.
+// of all seeds start near a wrap of the op and packet numbers. Seeds from kLargeSeeds on are jobs
+// of 16 to 64 ranks, the others of 2 to 8.
 #ifndef OPTIREDUCE_EXAMPLES_SIM_SWARM_H_
 #define OPTIREDUCE_EXAMPLES_SIM_SWARM_H_
 
@@ -10,6 +11,8 @@
 #include "examples/sim/scenario.h"
 
 namespace optireduce::sim {
+
+inline constexpr std::uint64_t kLargeSeeds = 1'000'000'000;
 
 // A pure function of the seed.
 Scenario MakeSwarmScenario(std::uint64_t seed);

@@ -101,6 +101,7 @@ std::string_view Name(ValueKind kind) {
     case ValueKind::kSmall: return "small";
     case ValueKind::kSets: return "sets";
     case ValueKind::kRandom: return "random";
+    case ValueKind::kCounts: return "counts";
   }
   return "?";
 }
@@ -129,14 +130,19 @@ CallValues::CallValues(ValueKind kind, DataType type, ReduceOp reduce, std::uint
       everybody_(ranks >= 64 ? ~RankSet{0} : (RankSet{1} << ranks) - 1) {
   OR_CHECK(ranks >= 1 && Supported(type, reduce));
   OR_CHECK(kind != ValueKind::kSets || CanTellSets(type, reduce, ranks));
-  OR_CHECK(kind != ValueKind::kRandom || MayBeBounded(type, reduce));
+  OR_CHECK((kind != ValueKind::kRandom && kind != ValueKind::kCounts) ||
+           MayBeBounded(type, reduce));
   Stream stream(seed, 0, "simulated values");
   for (std::uint8_t& scale : pattern_) scale = static_cast<std::uint8_t>(stream.Below(kScales));
   if (kind == ValueKind::kRandom) return;
   all_in_.resize(kPeriod * element_bytes_);
   for (std::size_t i = 0; i < kPeriod; ++i) {
-    const std::uint64_t bits =
-        kind == ValueKind::kSets ? ResultOfSet(everybody_, i) : ResultOfSmall(i);
+    std::uint64_t bits = 0;
+    switch (kind) {
+      case ValueKind::kSets: bits = ResultOfSet(everybody_, i); break;
+      case ValueKind::kCounts: bits = ResultOfSet(ranks, i); break;
+      default: bits = ResultOfSmall(i);
+    }
     Store(bits, all_in_.data() + i * element_bytes_, element_bytes_);
   }
 }
@@ -188,6 +194,8 @@ void CallValues::Fill(Rank rank, std::span<std::byte> tensor) const {
       bits = FloatingBits(type_, Random(rank, i));
     } else if (kind_ == ValueKind::kSets) {
       bits = FloatingBits(type_, std::ldexp(1.0, static_cast<int>(rank) + pattern_[i]));
+    } else if (kind_ == ValueKind::kCounts) {
+      bits = FloatingBits(type_, std::ldexp(1.0, pattern_[i]));
     } else if (IsFloating(type_)) {
       bits = FloatingBits(type_, static_cast<double>(Small(rank, i)));
     } else {
@@ -230,12 +238,24 @@ std::uint64_t CallValues::BitsAt(std::span<const std::byte> tensor, std::uint64_
 std::optional<RankSet> CallValues::SetOf(std::span<const std::byte> result,
                                          std::uint64_t element) const {
   OR_CHECK(kind_ == ValueKind::kSets);
+  return WholeSum(result, element, everybody_);
+}
+
+std::optional<std::uint64_t> CallValues::CountOf(std::span<const std::byte> result,
+                                                 std::uint64_t element) const {
+  OR_CHECK(kind_ == ValueKind::kCounts);
+  return WholeSum(result, element, ranks_);
+}
+
+std::optional<std::uint64_t> CallValues::WholeSum(std::span<const std::byte> result,
+                                                  std::uint64_t element,
+                                                  std::uint64_t most) const {
   const std::uint64_t bits = BitsAt(result, element);
   double sum = FloatingValue(type_, bits);
   if (reduce_ == ReduceOp::kAvg) sum *= ranks_;
   const auto place = static_cast<std::size_t>(element % kPeriod);
   const double set = std::nearbyint(std::ldexp(sum, -int{pattern_[place]}));
-  if (!(set >= 0 && set <= static_cast<double>(everybody_))) return std::nullopt;
+  if (!(set >= 0 && set <= static_cast<double>(most))) return std::nullopt;
   // Bit for bit, so that half a contribution is no contribution.
   if (ResultOfSet(static_cast<RankSet>(set), place) != bits) return std::nullopt;
   return static_cast<RankSet>(set);

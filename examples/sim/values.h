@@ -23,6 +23,7 @@ enum class ValueKind : std::uint8_t {
   kSmall,   // small whole numbers: one right bit pattern, in any order of adding
   kSets,    // rank r contributes 2^r, scaled by a power of two of the element: sums name their set
   kRandom,  // floating point in [-1, 1): right is what rounding can explain
+  kCounts,  // each rank contributes the same power of two: sums tell how many are in them
 };
 std::string_view Name(ValueKind kind);  // "sets"
 
@@ -31,7 +32,8 @@ using RankSet = std::uint64_t;
 
 class CallValues {
  public:
-  // (type, reduce) is supported; kSets where CanTellSets; kRandom for floating point SUM and AVG.
+  // (type, reduce) is supported; kSets where CanTellSets; kRandom and kCounts for floating point
+  // SUM and AVG.
   CallValues(ValueKind kind, DataType type, ReduceOp reduce, std::uint32_t ranks,
              std::uint64_t seed);
 
@@ -52,6 +54,10 @@ class CallValues {
   // The set whose result this element is; nothing: of none. kSets.
   std::optional<RankSet> SetOf(std::span<const std::byte> result, std::uint64_t element) const;
 
+  // How many contributions this element has; nothing: it is no sum of any number. kCounts.
+  std::optional<std::uint64_t> CountOf(std::span<const std::byte> result,
+                                       std::uint64_t element) const;
+
   // The exact result with all contributions in, as fp64 has it, and a result's element as fp64.
   double Exact(std::uint64_t element) const;
   double ValueOf(std::span<const std::byte> result, std::uint64_t element) const;
@@ -64,6 +70,9 @@ class CallValues {
   double Random(Rank rank, std::uint64_t element) const;
   std::uint64_t ResultOfSmall(std::size_t place) const;
   std::uint64_t ResultOfSet(RankSet set, std::size_t place) const;
+  // The set as a number: its members' contributions of kSets, or how many there are of kCounts.
+  std::optional<std::uint64_t> WholeSum(std::span<const std::byte> result, std::uint64_t element,
+                                        std::uint64_t most) const;
   std::uint64_t BitsAt(std::span<const std::byte> tensor, std::uint64_t element) const;
 
   ValueKind kind_;

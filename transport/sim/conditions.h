@@ -45,12 +45,22 @@ struct NodeConfig {
 
 // What the way of one ordered pair does to its packets, at the switch. Probabilities are per
 // packet, 0 … 1. They are asked in the order of this list; a lost packet is asked nothing more.
+// Ordered pairs have conditions of their own, so a link may be worse in one direction.
 struct PairConditions {
-  double burst_loss = 0;                // that a packet starts a burst; it is lost itself
-  std::uint32_t burst_packets_max = 1;  // a burst takes 1 … this many packets, uniform
-  double loss = 0;                      // independent
-  double duplicate = 0;                 // a second copy follows the first
-  double corrupt = 0;                   // one bit flips; asked for each copy
+  // At the sender's own kernel.
+  double send_busy = 0;     // EAGAIN, ENOBUFS: nothing is taken for up to 200 µs; below 1
+  double send_refused = 0;  // EPERM, ENETUNREACH …: lost, counted in PortCounters::send_refused
+
+  // Bursts of loss, after Gilbert and Elliott: the way is good or bad.
+  double burst_begin = 0;  // that a packet finds it bad after the one before found it good
+  double burst_end = 1;    // the reverse, so that bursts take 1 / burst_end packets on average
+  double burst_loss = 1;   // of the packets of a burst
+  double loss = 0;         // independent
+  double duplicate = 0;    // a second copy follows the first
+
+  // Asked for each copy.
+  double corrupt = 0;        // one bit flips, and the UDP checksum does not show it
+  double corrupt_caught = 0;  // the receiver's kernel drops it for its checksum
   double reorder = 0;                   // the packet is held back, others overtake it
   Duration reorder_delay_max{50'000};   // for 1 ns … this long, uniform
   Duration extra_delay{};               // of every packet of this pair; no fault, Heal() keeps it

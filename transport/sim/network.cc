@@ -9,13 +9,18 @@
 namespace optireduce::sim {
 namespace {
 
+constexpr Duration kBusyMax{200'000};
+
 bool IsProbability(double p) { return p >= 0 && p <= 1; }
 
 void CheckConditions(const PairConditions& conditions) {
-  OR_CHECK(IsProbability(conditions.burst_loss) && conditions.burst_packets_max >= 1);
+  OR_CHECK(IsProbability(conditions.send_busy) && conditions.send_busy < 1);
+  OR_CHECK(IsProbability(conditions.send_refused));
+  OR_CHECK(IsProbability(conditions.burst_begin) && IsProbability(conditions.burst_loss));
+  OR_CHECK(IsProbability(conditions.burst_end) && conditions.burst_end > 0);
   OR_CHECK(IsProbability(conditions.loss));
   OR_CHECK(IsProbability(conditions.duplicate));
-  OR_CHECK(IsProbability(conditions.corrupt));
+  OR_CHECK(IsProbability(conditions.corrupt) && IsProbability(conditions.corrupt_caught));
   OR_CHECK(IsProbability(conditions.reorder));
   OR_CHECK(conditions.reorder == 0 || conditions.reorder_delay_max > Duration{0});
   OR_CHECK(conditions.extra_delay >= Duration{0});
@@ -50,14 +55,19 @@ PairCounters& PairCounters::operator+=(const PairCounters& other) {
   duplicated += other.duplicated;
   corrupted += other.corrupted;
   delayed += other.delayed;
+  clogged += other.clogged;
+  busy += other.busy;
   return *this;
 }
 
 Network::Streams::Streams(std::uint64_t seed, NodeId node)
-    : burst(seed, node, "burst loss"),
+    : send_busy(seed, node, "send busy"),
+      send_refused(seed, node, "send refused"),
+      burst(seed, node, "burst loss"),
       loss(seed, node, "loss"),
       duplicate(seed, node, "duplicate"),
       corrupt(seed, node, "corrupt"),
+      corrupt_caught(seed, node, "corrupt caught"),
       reorder(seed, node, "reorder"),
       uplink_jitter(seed, node, "uplink jitter"),
       downlink_jitter(seed, node, "downlink jitter") {}
@@ -111,7 +121,7 @@ void Network::SetConditions(const PairConditions& conditions) {
   overrides_.clear();
   for (Pair& pair : pairs_) {
     pair.override_index = kNoOverride;
-    pair.burst_left = 0;
+    pair.bad = false;
   }
 }
 
@@ -123,7 +133,7 @@ void Network::SetConditions(NodePair pair, const PairConditions& conditions) {
     overrides_.emplace_back();
   }
   overrides_[state.override_index] = conditions;
-  state.burst_left = 0;
+  state.bad = false;
 }
 
 const PairConditions& Network::conditions(NodePair pair) const {
@@ -132,10 +142,20 @@ const PairConditions& Network::conditions(NodePair pair) const {
 }
 
 void Network::Partition(std::span<const NodePair> pairs, Instant begin, Instant end) {
-  std::erase_if(blocks_, [this](const Block& block) { return block.end <= world_->now(); });
+  AddBlock(&partitions_, pairs, begin, end);
+}
+
+void Network::Clog(std::span<const NodePair> pairs, Instant begin, Instant end) {
+  OR_CHECK(end != kNever);
+  AddBlock(&clogs_, pairs, begin, end);
+}
+
+void Network::AddBlock(Blocks* blocks, std::span<const NodePair> pairs, Instant begin,
+                       Instant end) const {
+  std::erase_if(*blocks, [this](const Block& block) { return block.end <= world_->now(); });
   Block block{begin, end, std::vector<bool>(pairs_.size())};
   for (const NodePair pair : pairs) block.pairs[PairIndex(pair)] = true;
-  blocks_.push_back(std::move(block));
+  blocks->push_back(std::move(block));
 }
 
 std::vector<NodePair> Network::PairsBetween(std::span<const NodeId> from,
@@ -152,8 +172,9 @@ std::vector<NodePair> Network::PairsBetween(std::span<const NodeId> from,
 void Network::Heal() {
   conditions_ = Healed(conditions_);
   for (PairConditions& conditions : overrides_) conditions = Healed(conditions);
-  for (Pair& pair : pairs_) pair.burst_left = 0;
-  blocks_.clear();
+  for (Pair& pair : pairs_) pair.bad = false;
+  partitions_.clear();
+  clogs_.clear();
   TraceNode(TraceKind::kHeal, 0);
 }
 
@@ -234,13 +255,19 @@ std::size_t Network::PairIndex(NodePair pair) const {
   return std::size_t{pair.from} * config_.nodes + pair.to;
 }
 
-bool Network::UplinkTakes(NodeId node, std::uint64_t wire_bytes) {
-  Node& n = nodes_[node];
-  if (n.config.uplink_full == UplinkFull::kDrop) return true;
-  if (n.uplink.Fits(world_->now(), wire_bytes)) return true;
+bool Network::UplinkTakes(NodePair pair, std::uint64_t wire_bytes) {
+  Node& n = nodes_[pair.from];
+  const Instant now = world_->now();
+  const bool busy = n.streams.send_busy.Chance(conditions(pair).send_busy);
+  if (!busy && (n.config.uplink_full == UplinkFull::kDrop || n.uplink.Fits(now, wire_bytes))) {
+    return true;
+  }
+  if (busy) ++pairs_[PairIndex(pair)].counters.busy;
   if (!n.room_wanted) {
     n.room_wanted = true;
-    world_->ScheduleEvent(n.uplink.RoomAt(world_->now(), wire_bytes), this, kRoomOnUplink, node);
+    const Instant room_at = busy ? now + Duration{1} + UpTo(n.streams.send_busy, kBusyMax)
+                                 : n.uplink.RoomAt(now, wire_bytes);
+    world_->ScheduleEvent(room_at, this, kRoomOnUplink, pair.from);
   }
   return false;
 }
@@ -263,6 +290,10 @@ bool Network::Transmit(NodePair pair, std::span<const std::byte> header,
 
   Node& node = nodes_[pair.from];
   const Instant now = world_->now();
+  if (node.streams.send_refused.Chance(conditions(pair).send_refused)) {
+    Drop(index, DropReason::kSendRefused);
+    return false;
+  }
   const std::uint64_t wire_bytes = WireBytes(packet.bytes);
   if (node.config.uplink_full == UplinkFull::kDrop && !node.uplink.Fits(now, wire_bytes)) {
     Drop(index, DropReason::kUplinkQueue);
@@ -326,16 +357,13 @@ bool Network::LostAtSwitch(NodePair pair, DropReason* reason) {
   const PairConditions& conditions = this->conditions(pair);
   Streams& streams = nodes_[pair.from].streams;
   Pair& state = pairs_[PairIndex(pair)];
-  if (Blocked(pair)) {
+  if (BlockedUntil(partitions_, pair) != Instant{}) {
     *reason = DropReason::kPartition;
     return true;
   }
-  if (state.burst_left == 0 && streams.burst.Chance(conditions.burst_loss)) {
-    state.burst_left =
-        1 + static_cast<std::uint32_t>(streams.burst.Below(conditions.burst_packets_max));
-  }
-  if (state.burst_left > 0) {
-    --state.burst_left;
+  const double turns = state.bad ? conditions.burst_end : conditions.burst_begin;
+  if (streams.burst.Chance(turns)) state.bad = !state.bad;
+  if (state.bad && streams.burst.Chance(conditions.burst_loss)) {
     *reason = DropReason::kBurstLoss;
     return true;
   }
@@ -348,6 +376,7 @@ void Network::Forward(PacketIndex index) {
   const PairConditions& conditions = this->conditions(pair);
   Streams& streams = nodes_[pair.from].streams;
   if (streams.corrupt.Chance(conditions.corrupt)) Corrupt(index);
+  pool_[index].damaged = streams.corrupt_caught.Chance(conditions.corrupt_caught);
 
   Node& to = nodes_[pair.to];
   const Instant now = world_->now();
@@ -362,6 +391,9 @@ void Network::Forward(PacketIndex index) {
   Pair& state = pairs_[PairIndex(pair)];
   state.last_arrival =
       std::max(state.last_arrival, to.downlink.Arrival(departure, jitter) + conditions.extra_delay);
+  const Instant clogged_until = BlockedUntil(clogs_, pair);
+  if (clogged_until != Instant{}) ++state.counters.clogged;
+  state.last_arrival = std::max(state.last_arrival, clogged_until);
   Instant arrival = state.last_arrival;
   if (streams.reorder.Chance(conditions.reorder)) {
     arrival += Duration{1} + UpTo(streams.reorder, conditions.reorder_delay_max - Duration{1});
@@ -387,7 +419,7 @@ PacketIndex Network::Duplicate(PacketIndex index) {
   const std::span<const std::byte> bytes = pool_.Bytes(index);
   std::copy(bytes.begin(), bytes.end(), pool_.Storage(copy).begin());
   ++pairs_[PairIndex(PairOf(copy))].counters.duplicated;
-  Trace(TraceKind::kDuplicate, copy);
+  Trace(TraceKind::kDuplicate, copy, DropReason::kLoss, pool_[index].number);
   return copy;
 }
 
@@ -396,6 +428,10 @@ void Network::AtNode(PacketIndex index) {
   Node& node = nodes_[pair.to];
   if (node.down) {
     Drop(index, DropReason::kNodeDown);
+    return;
+  }
+  if (pool_[index].damaged) {
+    Drop(index, DropReason::kChecksum);
     return;
   }
   const std::uint64_t truesize = TruesizeBytes(pool_[index].bytes);
@@ -424,15 +460,18 @@ void Network::Drop(PacketIndex index, DropReason reason) {
   pool_.Release(index);
 }
 
-bool Network::Blocked(NodePair pair) const {
+Instant Network::BlockedUntil(const Blocks& blocks, NodePair pair) const {
   const Instant now = world_->now();
-  for (const Block& block : blocks_) {
-    if (block.begin <= now && now < block.end && block.pairs[PairIndex(pair)]) return true;
+  Instant until{};
+  for (const Block& block : blocks) {
+    if (block.begin <= now && now < block.end && block.pairs[PairIndex(pair)]) {
+      until = std::max(until, block.end);
+    }
   }
-  return false;
+  return until;
 }
 
-void Network::Trace(TraceKind kind, PacketIndex index, DropReason reason) {
+void Network::Trace(TraceKind kind, PacketIndex index, DropReason reason, std::uint64_t copy_of) {
   const Packet& packet = pool_[index];
   TraceRecord record;
   record.at = world_->now();
@@ -441,6 +480,7 @@ void Network::Trace(TraceKind kind, PacketIndex index, DropReason reason) {
   record.from = packet.from;
   record.to = packet.to;
   record.packet = packet.number;
+  record.copy_of = copy_of;
   record.content_hash = packet.content_hash;
   record.bytes = pool_.Bytes(index);
   Emit(record);

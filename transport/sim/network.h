@@ -43,6 +43,8 @@ struct PairCounters {
   std::uint64_t duplicated = 0;                       // copies made, beyond those sent
   std::uint64_t corrupted = 0;                        // copies that a bit flipped in
   std::uint64_t delayed = 0;                          // copies held back to be overtaken
+  std::uint64_t clogged = 0;                          // copies held back by a clog
+  std::uint64_t busy = 0;                             // sends put off by `send_busy`
 
   std::uint64_t dropped_for(DropReason reason) const {
     return dropped[static_cast<std::size_t>(reason)];
@@ -80,12 +82,16 @@ class Network final : private EventHandler {
   // Blocks these pairs for packets that reach the switch in [begin, end). Partitions add up.
   void Partition(std::span<const NodePair> pairs, Instant begin, Instant end);
 
+  // Packets of these pairs that reach the switch in [begin, end) queue there until the end, as
+  // behind other traffic; then all go on, in order. Clogs add up.
+  void Clog(std::span<const NodePair> pairs, Instant begin, Instant end);
+
   // Every pair from one set to the other (not back, and never a node to itself).
   static std::vector<NodePair> PairsBetween(std::span<const NodeId> from,
                                             std::span<const NodeId> to);
 
-  // Ends all faults and partitions, of now and of later. Links, extra delays and stopped nodes
-  // stay as they are.
+  // Ends all faults, partitions and clogs, of now and of later. What a clog holds goes on when the
+  // clog would have ended. Links, extra delays and stopped nodes stay as they are.
   void Heal();
 
   // Called when a packet enters the node's empty receive queue, when there is room on an uplink
@@ -129,7 +135,8 @@ class Network final : private EventHandler {
 
   struct Streams {
     Streams(std::uint64_t seed, NodeId node);
-    Stream burst, loss, duplicate, corrupt, reorder, uplink_jitter, downlink_jitter;
+    Stream send_busy, send_refused, burst, loss, duplicate, corrupt, corrupt_caught, reorder;
+    Stream uplink_jitter, downlink_jitter;
   };
 
   struct Node {
@@ -153,23 +160,25 @@ class Network final : private EventHandler {
   struct Pair {
     PairCounters counters;
     Instant last_arrival{};
-    std::uint32_t burst_left = 0;
+    bool bad = false;  // in a burst of loss
     std::uint32_t override_index = kNoOverride;
   };
 
+  // An interval of a partition or a clog.
   struct Block {
     Instant begin;
     Instant end;
     std::vector<bool> pairs;  // by PairIndex
   };
+  using Blocks = std::vector<Block>;
 
   // For SimPort.
   std::uint64_t WireBytes(std::size_t packet_bytes) const {
     return packet_bytes + config_.wire_overhead_bytes;
   }
   // False when the uplink is busy; the node is then woken when so many bytes fit.
-  bool UplinkTakes(NodeId node, std::uint64_t wire_bytes);
-  // Sends one packet, a copy of the two parts. False: the uplink's queue dropped it.
+  bool UplinkTakes(NodePair pair, std::uint64_t wire_bytes);
+  // Sends one packet, a copy of the two parts. False: refused, or dropped by the uplink's queue.
   bool Transmit(NodePair pair, std::span<const std::byte> header,
                 std::span<const std::byte> payload);
   // The oldest packet of the receive queue, or kNoPacket. Its kernel memory is free at once; the
@@ -187,10 +196,13 @@ class Network final : private EventHandler {
   void AtNode(PacketIndex index);
   void Drop(PacketIndex index, DropReason reason);
 
-  bool Blocked(NodePair pair) const;
+  void AddBlock(Blocks* blocks, std::span<const NodePair> pairs, Instant begin, Instant end) const;
+  // The latest end of those that hold for the pair now; the epoch: none does.
+  Instant BlockedUntil(const Blocks& blocks, NodePair pair) const;
   std::size_t PairIndex(NodePair pair) const;
   NodePair PairOf(PacketIndex index) const { return {pool_[index].from, pool_[index].to}; }
-  void Trace(TraceKind kind, PacketIndex index, DropReason reason = DropReason::kLoss);
+  void Trace(TraceKind kind, PacketIndex index, DropReason reason = DropReason::kLoss,
+             std::uint64_t copy_of = 0);
   void TraceNode(TraceKind kind, NodeId node);
   void Emit(const TraceRecord& record);
 
@@ -200,7 +212,8 @@ class Network final : private EventHandler {
   std::vector<Pair> pairs_;  // by PairIndex
   PairConditions conditions_;
   std::vector<PairConditions> overrides_;
-  std::vector<Block> blocks_;
+  Blocks partitions_;
+  Blocks clogs_;
   PacketPool pool_;
   std::uint64_t packets_made_ = 0;
   TraceHash trace_hash_;

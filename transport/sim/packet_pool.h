@@ -32,6 +32,7 @@ struct Packet {
   std::uint32_t bytes = 0;
   PacketIndex next = kNoPacket;  // in its receive queue
   Place place = Place::kFree;
+  bool damaged = false;  // and its checksum shows it
 };
 
 class PacketPool {

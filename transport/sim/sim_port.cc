@@ -56,7 +56,7 @@ bool SimPort::Flush(Instant /*now*/) {
   OR_CHECK(!network_->paused(node_) && !network_->down(node_));
   while (queue_size_ > 0) {
     const Queued& queued = queue_[queue_first_];
-    if (!network_->UplinkTakes(node_, queued.wire_bytes)) return false;
+    if (!network_->UplinkTakes({node_, queued.peer}, queued.wire_bytes)) return false;
     Hand(queued);
     queue_first_ = (queue_first_ + 1) % kQueuedMax;
     --queue_size_;

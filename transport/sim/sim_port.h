@@ -32,7 +32,8 @@ class SimPort final : public PacketPort {
 
   // receive_bytes_held is what the queue holds by Linux's accounting, as at the port's creation.
   const PortLimits& limits() const override { return limits_; }
-  // A packet that the uplink's queue dropped is in packets_sent and in send_refused.
+  // A packet that was refused, or that the uplink's queue dropped, is in packets_sent and in
+  // send_refused.
   PortCounters counters() const override;
 
   bool Send(std::uint32_t peer, std::span<const TxSegment> segments) override;

@@ -64,6 +64,10 @@ std::string_view Name(DropReason reason) {
       return "partition";
     case DropReason::kNodeDown:
       return "node down";
+    case DropReason::kChecksum:
+      return "checksum";
+    case DropReason::kSendRefused:
+      return "send refused";
   }
   return "?";
 }

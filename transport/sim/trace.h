@@ -42,8 +42,10 @@ enum class DropReason : std::uint8_t {
   kReceiveQueue = 4,
   kPartition = 5,
   kNodeDown = 6,
+  kChecksum = 7,     // the receiver's kernel found it damaged
+  kSendRefused = 8,  // by the sender's kernel, with an error
 };
-inline constexpr std::size_t kDropReasons = 7;
+inline constexpr std::size_t kDropReasons = 9;
 
 std::string_view Name(TraceKind kind);     // "deliver"
 std::string_view Name(DropReason reason);  // "port queue"
@@ -55,6 +57,7 @@ struct TraceRecord {
   NodeId from = 0;
   NodeId to = 0;
   std::uint64_t packet = 0;  // counts the copies of the network; 0: no packet
+  std::uint64_t copy_of = 0;  // the packet that this is a copy of; of kDuplicate only
   std::uint64_t content_hash = 0;
   std::span<const std::byte> bytes;  // the packet's; valid during the call only
 };

@@ -141,6 +141,7 @@ bool Group::Settled() const {
 }
 
 void Group::AskToSettle(Instant now) {
+  if (!failure_.ok()) return;  // nobody answers any more, and no timer runs
   for (Rank p = 0; p < settings_.ranks; ++p) {
     if (p == settings_.rank || links_[p].left || links_[p].done >= called_) continue;
     Push({.type = wire::MessageType::kReport, .peer = p, .flags = wire::kFlagAnswer, .nack = {}});
@@ -407,7 +408,11 @@ std::string Group::DescribeRoom() const {
     text += settings_.rank_names[r] + ": has called up to op " + std::to_string(link.called) +
             " and is done up to op " + std::to_string(link.done);
   }
-  return text.empty() ? "this rank's own earlier ops" : text;
+  // Nobody is behind: this rank's own earlier op has not ended.
+  if (text.empty() && done_ < called_) {
+    text = "op " + std::to_string(done_ + 1) + ", which waits for " + DescribeWaiting(done_ + 1);
+  }
+  return text.empty() ? "room in the arena" : text;
 }
 
 std::string Group::DescribeWaiting(OpNumber number) const {

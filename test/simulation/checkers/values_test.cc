@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cstring>
 #include <vector>
 
@@ -94,6 +95,37 @@ TEST(CallValues, HalfTypesAreEncoded) {
       EXPECT_EQ(values.Exact(i), 1.5);
     }
     EXPECT_GT(seen, 50u);
+  }
+}
+
+// Of every number of ranks, also where the type has too few bits to name them.
+TEST(CallValues, CountsTellHowManyAreIn) {
+  for (const std::uint32_t ranks : {2u, 9u, 63u, 64u}) {
+    for (const ReduceOp reduce : {ReduceOp::kSum, ReduceOp::kAvg}) {
+      const CallValues values(ValueKind::kCounts, DataType::kFloat32, reduce, ranks, 7);
+      const auto own = Contribution<float>(values, 1, 2000);
+      for (std::uint32_t in = 0; in <= ranks; ++in) {
+        auto sum = own;
+        for (float& value : sum) {
+          value *= static_cast<float>(in);
+          if (reduce == ReduceOp::kAvg) value /= static_cast<float>(ranks);
+        }
+        const auto bytes = std::as_bytes(std::span(sum));
+        EXPECT_EQ(values.CountOf(bytes, 1999), in) << ranks;
+        EXPECT_EQ(values.NextUnlikeAll(bytes, 0), in == ranks ? 2000u : 0u);
+        sum[5] += own[5] / 256;  // less than one
+        EXPECT_EQ(values.CountOf(bytes, 5), std::nullopt);
+      }
+    }
+  }
+  // bfloat16 is the upper half of float32, and whole numbers of 8 bits are exact in it.
+  const CallValues half(ValueKind::kCounts, DataType::kBFloat16, ReduceOp::kSum, 64, 7);
+  const CallValues single(ValueKind::kCounts, DataType::kFloat32, ReduceOp::kSum, 64, 7);
+  for (std::uint32_t in = 0; in <= 64; ++in) {
+    const float sum = Contribution<float>(single, 0, 9)[8] * static_cast<float>(in);
+    std::vector<std::uint16_t> result(9);
+    result[8] = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(sum) >> 16);
+    EXPECT_EQ(half.CountOf(std::as_bytes(std::span(result)), 8), in);
   }
 }
 

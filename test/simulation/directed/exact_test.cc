@@ -122,7 +122,12 @@ TEST(Exact, APartitionIsWaitedOut) {
 // Two ranks call different things: every rank gets an error that says so, and nothing hangs.
 TEST(Exact, RanksThatDifferFailTogether) {
   Scenario scenario = Scene(3, Mode::kExact, 1000);
-  Job job(scenario.job);
+  World world;
+  NetworkConfig config = scenario.job.network;
+  config.nodes = 3;
+  Network network(&world, config);
+  Job job(scenario.job, &world, &network);
+  for (Rank rank = 0; rank < 3; ++rank) job.Start(rank);
   std::vector<JobCall*> calls;
   for (Rank rank = 0; rank < 3; ++rank) {
     CallSpec spec = scenario.calls[0].spec;

@@ -68,6 +68,42 @@ TEST(Flags, BecomeAScenario) {
   EXPECT_EQ(s.late_calls[0].by, milliseconds(200));
 }
 
+TEST(Flags, EveryFaultHasOne) {
+  const auto parsed = Parse({"--ranks", "3", "--burst_loss", "1", "--burst_packets", "8",
+                             "--corrupt_caught", "2", "--send_busy", "3", "--send_refused", "4",
+                             "--way", "1:0:60", "--link", "2:0.1:10", "--partition", "1:1ms:2ms",
+                             "--clog", "0:3ms:4ms", "--never", "2:5", "--clock", "1:1h:-200",
+                             "--restart", "1:5ms", "--ops_before", "4294967290", "--first_packet",
+                             "77"});
+  ASSERT_TRUE(parsed.ok()) << parsed.status().text();
+  const Scenario& s = parsed->scenario;
+  const PairConditions& c = s.job.network.conditions;
+  EXPECT_DOUBLE_EQ(c.burst_begin, 0.01);
+  EXPECT_DOUBLE_EQ(c.burst_end, 0.125);
+  EXPECT_DOUBLE_EQ(c.corrupt_caught, 0.02);
+  EXPECT_DOUBLE_EQ(c.send_busy, 0.03);
+  EXPECT_DOUBLE_EQ(c.send_refused, 0.04);
+  ASSERT_EQ(s.ways.size(), 1u);
+  EXPECT_EQ(s.ways[0].pair.from, 1u);
+  EXPECT_DOUBLE_EQ(s.ways[0].conditions.loss, 0.6);
+  EXPECT_DOUBLE_EQ(s.ways[0].conditions.burst_begin, 0.01);
+  ASSERT_EQ(s.links.size(), 1u);
+  EXPECT_EQ(s.links[0].uplink.rate_bits_per_s, 100'000'000u);
+  ASSERT_EQ(s.partitions.size(), 1u);
+  EXPECT_EQ(s.partitions[0].pairs.size(), 4u);
+  ASSERT_EQ(s.clogs.size(), 1u);
+  EXPECT_EQ(s.clogs[0].end, Instant{} + milliseconds(4));
+  ASSERT_EQ(s.never_calls.size(), 1u);
+  EXPECT_EQ(s.never_calls[0].call, 5u);
+  ASSERT_EQ(s.job.clocks.size(), 3u);
+  EXPECT_EQ(s.job.clocks[1].ppm, -200);
+  EXPECT_EQ(s.job.clocks[2].ppm, 0);
+  ASSERT_TRUE(s.restart.has_value());
+  EXPECT_EQ(s.restart->started_after.size(), 3u);
+  EXPECT_EQ(s.job.ops_before, 4294967290u);
+  EXPECT_EQ(s.job.first_number, 77u);
+}
+
 TEST(Flags, Swarm) {
   const auto range = Parse({"--swarm", "3:9"});
   ASSERT_TRUE(range.ok());
@@ -91,7 +127,9 @@ TEST(Flags, EachFaultIsNamed) {
       {"--bytes", "1Q"},      {"--mode", "fast"},    {"--ops", "0"},       {"--type", "float"},
       {"--op", "plus"},       {"--bound", "20"},     {"--bound", "0"},     {"--pause", "1:2ms"},
       {"--pause", "1:5ms:2ms"}, {"--late", "1"},     {"--late", "x:1ms"},  {"--mtu", "100"},
-      {"--share_pct", "99"},  {"--arena", "4K"},     {"--rate", "-1"},     {"--values", "few"}};
+      {"--share_pct", "99"},  {"--arena", "4K"},     {"--rate", "-1"},     {"--values", "few"},
+      {"--burst_packets", "0"}, {"--send_busy", "100"}, {"--way", "1:1:5"}, {"--link", "1:2"},
+      {"--clog", "1:2ms:1ms"}, {"--never", "1"},     {"--clock", "1:1h:9999"}, {"--restart", "1"}};
   for (const auto& arguments : wrong) {
     EXPECT_THAT(FaultOf(arguments), HasSubstr(arguments[0] + ": '" + arguments[1] + "'"));
   }
@@ -106,6 +144,11 @@ TEST(Flags, FaultsOfAllAreToldAtOnce) {
 TEST(Flags, MustFitTogether) {
   EXPECT_THAT(FaultOf({"--ranks", "4", "--pause", "4:1ms:2ms"}), HasSubstr("no rank 4"));
   EXPECT_THAT(FaultOf({"--ranks", "4", "--late", "9:1ms"}), HasSubstr("no rank 9"));
+  for (const std::vector<std::string>& fault : std::vector<std::vector<std::string>>{
+           {"--never", "9:1"}, {"--clog", "9:0s:1s"}, {"--partition", "9:0s:1s"},
+           {"--link", "9:1:1"}, {"--clock", "9:0s:1"}, {"--way", "0:9:1"}, {"--restart", "9:1s"}}) {
+    EXPECT_THAT(FaultOf({"--ranks", "4", fault[0], fault[1]}), HasSubstr("no rank 9"));
+  }
   EXPECT_THAT(FaultOf({"--type", "bool", "--op", "avg"}), HasSubstr("no avg of bool"));
   EXPECT_THAT(FaultOf({"--mode", "bounded", "--op", "max"}), HasSubstr("--mode bounded"));
   EXPECT_THAT(FaultOf({"--bytes", "1001"}), HasSubstr("no whole float32"));

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <fstream>
 #include <sstream>
@@ -63,6 +64,15 @@ TEST(SwarmScenarios, CoverTheirRanges) {
   std::uint64_t partitioned = 0;
   std::uint64_t late = 0;
   std::uint64_t tiny_arena = 0;
+  std::uint64_t clogged = 0;
+  std::uint64_t asymmetric = 0;
+  std::uint64_t skewed = 0;
+  std::uint64_t restarted = 0;
+  std::uint64_t never = 0;
+  std::uint64_t bursts = 0;
+  std::uint64_t refused = 0;
+  std::uint64_t busy = 0;
+  std::uint64_t caught = 0;
   std::array<std::uint64_t, 9> ranks{};
   std::array<std::uint64_t, kDataTypes> types{};
   constexpr std::uint64_t kScenarios = 400;
@@ -81,15 +91,41 @@ TEST(SwarmScenarios, CoverTheirRanges) {
     partitioned += s.partitions.empty() ? 0 : 1;
     late += s.late_calls.empty() ? 0 : 1;
     tiny_arena += s.job.settings.arena_bytes_max < 4 << 20 ? 1 : 0;
-    EXPECT_LT(QuietFrom(s), Instant{} + std::chrono::seconds(2));
+    clogged += s.clogs.empty() ? 0 : 1;
+    asymmetric += s.links.empty() && s.ways.empty() ? 0 : 1;
+    skewed += s.job.clocks.empty() ? 0 : 1;
+    restarted += s.restart ? 1 : 0;
+    never += s.never_calls.empty() ? 0 : 1;
+    const PairConditions& c = s.job.network.conditions;
+    bursts += c.burst_begin > 0 ? 1 : 0;
+    refused += c.send_refused > 0 ? 1 : 0;
+    busy += c.send_busy > 0 ? 1 : 0;
+    caught += c.corrupt_caught > 0 ? 1 : 0;
+    if (s.never_calls.empty()) {
+      EXPECT_LT(QuietFrom(s), Instant{} + std::chrono::seconds(2));
+    }
   }
   EXPECT_GT(near_wrap, kScenarios * 2 / 5);
   EXPECT_LT(near_wrap, kScenarios * 3 / 5);
   for (std::uint32_t n = 2; n <= 8; ++n) EXPECT_GT(ranks[n], 20u) << n;
   for (std::size_t type = 0; type < kDataTypes; ++type) EXPECT_GT(types[type], 50u) << type;
-  for (const std::uint64_t count : {bounded, paused, partitioned, late, tiny_arena}) {
+  for (const std::uint64_t count : {bounded, paused, partitioned, late, tiny_arena, clogged,
+                                    asymmetric, skewed, bursts, refused, busy, caught}) {
     EXPECT_GT(count, kScenarios / 10);
   }
+  EXPECT_GT(restarted, kScenarios / 20);
+  EXPECT_GT(never, kScenarios / 50);
+}
+
+TEST(SwarmScenarios, LargeSeedsAreLargeJobs) {
+  std::uint32_t most = 0;
+  for (std::uint64_t seed = kLargeSeeds; seed < kLargeSeeds + 200; ++seed) {
+    const std::uint32_t ranks = MakeSwarmScenario(seed).job.ranks;
+    ASSERT_GE(ranks, 16u);
+    ASSERT_LE(ranks, 64u);
+    most = std::max(most, ranks);
+  }
+  EXPECT_GT(most, 60u);
 }
 
 TEST(SwarmScenarios, AreAFunctionOfTheSeed) {

@@ -383,6 +383,21 @@ TEST_F(OneCell, AFailureWaitsForTheBusyNetwork) {
   EXPECT_EQ(ended.size(), 1U);
 }
 
+// Whoever settles meanwhile must not leave a wake-up behind that lies in the past for ever.
+TEST_F(OneCell, AFailedGroupThatIsAskedToSettleLetsItsThreadSleep) {
+  engine->Submit(call.call);
+  port.busy = true;
+  Turn();
+  engine->PostFailure({Code::kAborted, "x"});
+  Turn();
+  ASSERT_FALSE(engine->Settled());
+  engine->AskToSettle(now);
+  port.busy = false;
+  Turn(milliseconds(1));
+  EXPECT_TRUE(engine->Settled());
+  EXPECT_EQ(engine->NextWake(), kNever);
+}
+
 TEST_F(OneCell, AfterAFailurePacketsAreReadAndRefused) {
   engine->PostFailure({Code::kAborted, "x"});
   Turn();

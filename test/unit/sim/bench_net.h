@@ -38,10 +38,11 @@ struct BenchNet {
 
   // One packet of `size` bytes, each `fill`, at once.
   void Send(NodeId from, NodeId to, std::size_t size, std::uint8_t fill = 0x5a) {
-    const std::vector<std::byte> bytes(size, std::byte{fill});
+    std::vector<std::byte> bytes(size, std::byte{fill});
     const TxSegment segment{std::span(bytes).first(size / 2), std::span(bytes).subspan(size / 2)};
     if (!ports[from]->Send(to, std::span(&segment, 1))) ++refused;
-    ports[from]->Flush(world.now());
+    // What stays queued still points into them.
+    if (!ports[from]->Flush(world.now())) queued_bytes.push_back(std::move(bytes));
   }
 
   // Reads everything that waits at a node; the number of packets.
@@ -66,6 +67,7 @@ struct BenchNet {
   Network network;
   std::vector<std::unique_ptr<SimPort>> ports;
   std::vector<Happening> happenings;
+  std::vector<std::vector<std::byte>> queued_bytes;
   std::uint64_t refused = 0;
 };
 

@@ -78,8 +78,8 @@ TEST(Faults, LossOfOnePairAndDirectionLeavesTheOthers) {
 
 TEST(Faults, BurstsTakeSeveralInARow) {
   NetworkConfig config = FastConfig();
-  config.conditions.burst_loss = 0.01;
-  config.conditions.burst_packets_max = 19;  // 10 on average
+  config.conditions.burst_begin = 0.01;
+  config.conditions.burst_end = 0.1;  // 10 on average
   BenchNet net(config);
   SendMany(net, kMany);
   // About 1 / (100 + 10) of the packets start a burst of 10: 910 lost, in about 91 runs.
@@ -92,6 +92,86 @@ TEST(Faults, BurstsTakeSeveralInARow) {
   }
   EXPECT_LT(runs * 5, drops.size()) << "losses do not come in rows";
   EXPECT_GT(runs, 30u);
+}
+
+TEST(Faults, ABurstMayLetSomeThrough) {
+  NetworkConfig config = FastConfig();
+  config.conditions.burst_begin = 0.02;
+  config.conditions.burst_end = 0.02;  // half of the time is bad
+  config.conditions.burst_loss = 0.5;
+  BenchNet net(config);
+  SendMany(net, kMany);
+  const PairCounters counters = net.network.counters({0, 1});
+  EXPECT_NEAR(static_cast<double>(counters.dropped_for(DropReason::kBurstLoss)), 2500, 600);
+}
+
+TEST(Faults, AKernelCatchesDamageThatItsChecksumShows) {
+  NetworkConfig config = FastConfig();
+  config.conditions.corrupt_caught = 0.2;
+  BenchNet net(config);
+  SendMany(net, 1000);
+  const PairCounters counters = net.network.counters({0, 1});
+  const std::uint64_t caught = counters.dropped_for(DropReason::kChecksum);
+  EXPECT_NEAR(static_cast<double>(caught), 200, 65);
+  EXPECT_EQ(counters.delivered, 1000 - caught);
+  EXPECT_EQ(net.network.receive_queue_drops(1), 0u);
+}
+
+TEST(Faults, ARefusedSendIsLostAndCounted) {
+  NetworkConfig config = FastConfig();
+  config.conditions.send_refused = 0.3;
+  BenchNet net(config);
+  SendMany(net, 1000);
+  const PairCounters counters = net.network.counters({0, 1});
+  const std::uint64_t refused = counters.dropped_for(DropReason::kSendRefused);
+  EXPECT_NEAR(static_cast<double>(refused), 300, 75);
+  EXPECT_EQ(net.ports[0]->counters().send_refused, refused);
+  EXPECT_EQ(net.ports[0]->counters().packets_sent, 1000u);
+  EXPECT_EQ(counters.delivered, 1000 - refused);
+}
+
+TEST(Faults, ABusySendIsPutOffAndTheNodeIsWoken) {
+  NetworkConfig config = FastConfig();
+  config.conditions.send_busy = 0.9;
+  BenchNet net(config);
+  int wakes = 0;
+  net.network.SetWake(0, [&] {
+    ++wakes;
+    net.ports[0]->Flush(net.world.now());
+  });
+  for (int i = 0; i < 50; ++i) net.Send(0, 1, 100);
+  net.world.RunUntilIdle(100'000);
+  const PairCounters counters = net.network.counters({0, 1});
+  EXPECT_EQ(counters.delivered, 50u);
+  EXPECT_GT(counters.busy, 50u);
+  EXPECT_GT(wakes, 50);
+  EXPECT_LE(net.world.now() - Instant{}, wakes * Duration{200'001} + Duration{1'000'000});
+}
+
+TEST(Faults, AClogHoldsItsDirectionUntilItsEndAndKeepsTheOrder) {
+  BenchNet net(FastConfig());
+  const std::vector<NodePair> way = {{0, 1}};
+  net.network.Clog(way, InstantFromNanos(0), InstantFromNanos(1'000'000));
+  for (std::uint8_t i = 0; i < 5; ++i) {
+    net.Send(0, 1, 100, i);
+    net.Send(1, 0, 100, i);
+    net.world.RunUntil(net.world.now() + Duration{10'000});
+  }
+  EXPECT_EQ(net.network.counters({0, 1}).delivered, 0u);
+  EXPECT_EQ(net.network.counters({1, 0}).delivered, 5u);
+  EXPECT_EQ(net.network.CountInFlight({0, 1}), 5u);
+  net.Send(0, 1, 100, 5);
+  net.world.RunUntilIdle(1000);
+  EXPECT_EQ(net.network.counters({0, 1}).clogged, 6u);
+  ASSERT_EQ(net.network.counters({0, 1}).delivered, 6u);
+  std::uint8_t expected = 0;
+  for (const RxPacket& packet : net.ports[1]->Receive(net.world.now())) {
+    EXPECT_EQ(packet.bytes[0], std::byte{expected++});
+  }
+  EXPECT_EQ(net.Of(TraceKind::kDeliver).back().at_ns, 1'000'000);
+  net.Send(0, 1, 100);  // and afterwards nothing is held
+  net.world.RunUntilIdle(1000);
+  EXPECT_LT(net.Of(TraceKind::kDeliver).back().at_ns, 1'100'000);
 }
 
 TEST(Faults, DuplicatesAreSecondCopiesOfTheSameBytes) {
@@ -276,8 +356,11 @@ struct Storm {
     config.node.uplink.queue_bytes_max = 30'000;
     config.node.uplink_full = UplinkFull::kDrop;
     config.conditions.loss = 0.05;
-    config.conditions.burst_loss = 0.01;
-    config.conditions.burst_packets_max = 5;
+    config.conditions.burst_begin = 0.01;
+    config.conditions.burst_end = 0.3;
+    config.conditions.corrupt_caught = 0.02;
+    config.conditions.send_refused = 0.02;
+    config.conditions.send_busy = 0.02;
     config.conditions.duplicate = 0.1;
     config.conditions.corrupt = 0.1;
     config.conditions.reorder = 0.1;
@@ -301,6 +384,8 @@ struct Storm {
       if (traffic.Chance(0.01)) {
         net->network.Partition(Network::PairsBetween(left, right), net->world.now(),
                                net->world.now() + Duration{20'000});
+        net->network.Clog(Network::PairsBetween(right, left), net->world.now(),
+                          net->world.now() + Duration{20'000});
       }
       if (!net->network.paused(to) && traffic.Chance(0.3)) net->Read(to);
       net->world.RunUntil(net->world.now() +
@@ -322,12 +407,15 @@ TEST(Faults, PacketsAreConservedUnderAllOfThem) {
   // Every way to end or to multiply has happened, or this test shows nothing.
   for (const DropReason reason :
        {DropReason::kLoss, DropReason::kBurstLoss, DropReason::kUplinkQueue, DropReason::kPortQueue,
-        DropReason::kReceiveQueue, DropReason::kPartition}) {
+        DropReason::kReceiveQueue, DropReason::kPartition, DropReason::kChecksum,
+        DropReason::kSendRefused}) {
     EXPECT_GT(totals.dropped_for(reason), 10u) << Name(reason);
   }
   EXPECT_GT(totals.duplicated, 10u);
   EXPECT_GT(totals.corrupted, 10u);
   EXPECT_GT(totals.delayed, 10u);
+  EXPECT_GT(totals.clogged, 10u);
+  EXPECT_GT(totals.busy, 10u);
   storm.net->network.Heal();
   storm.net->world.RunUntilIdle(1'000'000);
   totals = storm.net->network.totals();
