@@ -1,12 +1,15 @@
 # Each target first installs and builds whatever it needs. `make help` lists them.
-# Settings: JOBS, SEEDS, SANITIZE_SEEDS, FUZZ_S, PREFIX, DESTDIR, NP, BENCH_ARGS.
+# Settings: JOBS, SEEDS, SANITIZE_SEEDS, SOAK_SEEDS, SOAK_FIRST, FUZZ_S, PREFIX, DESTDIR, NP,
+# BENCH_ARGS.
 
 # Debian's own cmake, ninja and python before any other that a user may have installed.
 export PATH := /usr/bin:/bin:$(PATH)
 
 JOBS ?= $(shell nproc)
-SEEDS ?= 200
-SANITIZE_SEEDS ?= 30
+SEEDS ?= 1000
+SANITIZE_SEEDS ?= 60
+SOAK_SEEDS ?= 100000
+SOAK_FIRST ?= 1
 FUZZ_S ?= 600
 PREFIX ?= /usr/local
 NP ?= 4
@@ -14,13 +17,14 @@ BENCH_ARGS ?= -b 4K -e 32M -f 8
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup build bench test sanitize fuzz install format clean
+.PHONY: help setup build bench test sanitize soak fuzz install format clean
 
 help:
 	@echo "make bench              benchmark $(NP) local ranks over UDP, clean and with 1 % loss"
 	@echo "make test               build and run the tests"
 	@echo "make build              programs in build/release/bin, library in build/release/lib"
 	@echo "make sanitize           tests under ASan + UBSan, then under TSan"
+	@echo "make soak               $(SOAK_SEEDS) seeds of the simulator's swarm, for hours"
 	@echo "make fuzz               each fuzz target for $(FUZZ_S) s under ASan + UBSan (installs clang-19)"
 	@echo "make install PREFIX=DIR libraries, headers, CMake package, optireduce.pc"
 	@echo "make format             clang-format-19 over all sources (asks for it if missing)"
@@ -49,6 +53,9 @@ sanitize: setup
 	@scripts/build.sh tsan $(JOBS)
 	OPTIREDUCE_TEST_SEEDS=$(SANITIZE_SEEDS) \
 	  scripts/test.sh tsan $(JOBS) -L '^(unit|simulation|loopback)$$'
+
+soak: build
+	@scripts/soak.sh build/release/bin/optireduce-sim $(SOAK_SEEDS) $(JOBS) $(SOAK_FIRST)
 
 fuzz:
 	@scripts/setup.sh clang-19 libclang-rt-19-dev

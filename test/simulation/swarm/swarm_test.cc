@@ -1,4 +1,5 @@
-// Random seeds, and all seeds that ever failed. OPTIREDUCE_TEST_SEEDS says how many random ones.
+// Random seeds, and all seeds that ever failed. OPTIREDUCE_TEST_SEEDS says how many random ones;
+// for every twenty of them, one is of a large job.
 #include "examples/sim/swarm.h"
 
 #include <gtest/gtest.h>
@@ -16,6 +17,7 @@ namespace optireduce::sim {
 namespace {
 
 constexpr std::uint64_t kSeedsDefault = 200;
+constexpr std::uint64_t kSmallPerLarge = 20;
 constexpr std::uint64_t kParts = 8;  // ctest runs them side by side
 
 std::uint64_t Seeds() {
@@ -36,6 +38,11 @@ class Swarm : public testing::TestWithParam<std::uint64_t> {};
 TEST_P(Swarm, AllCheckersAreContent) {
   const std::uint64_t seeds = Seeds();
   for (std::uint64_t seed = 1 + GetParam(); seed <= seeds; seed += kParts) ExpectContent(seed);
+}
+
+TEST_P(Swarm, OfLargeJobs) {
+  const std::uint64_t seeds = (Seeds() + kSmallPerLarge - 1) / kSmallPerLarge;
+  for (std::uint64_t i = GetParam(); i < seeds; i += kParts) ExpectContent(kLargeSeeds + i);
 }
 
 INSTANTIATE_TEST_SUITE_P(Part, Swarm, testing::Range<std::uint64_t>(0, kParts));
