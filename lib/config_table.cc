@@ -122,6 +122,11 @@ constexpr std::array kOptions = {
     // Injected faults.
     Option{"fault.loss_pct", kNumber, &S::fault_loss_pct, "0", "0", "100", kLocal,
            "For tests: per cent of the packets received by this rank that are dropped."},
+    Option{"fault.burst_pct", kNumber, &S::fault_burst_pct, "0", "0", "100", kLocal,
+           "For tests: per cent of the packets received by this rank with which a burst of loss "
+           "begins."},
+    Option{"fault.burst_packets", kCount, &S::fault_burst_packets, "20", "1", "100000", kLocal,
+           "For tests: packets of such a burst, on average."},
     Option{"fault.duplicate_pct", kNumber, &S::fault_duplicate_pct, "0", "0", "100", kLocal,
            "For tests: per cent of the packets received by this rank that come twice."},
     Option{"fault.reorder_pct", kNumber, &S::fault_reorder_pct, "0", "0", "100", kLocal,
@@ -130,6 +135,14 @@ constexpr std::array kOptions = {
            "For tests: per cent of the packets received by this rank that have a bit flipped."},
     Option{"fault.delay", kDuration, &S::fault_delay, "0", "0", "10s", kLocal,
            "For tests: added to the way of every packet received by this rank."},
+    Option{"fault.clog", kDuration, &S::fault_clog, "0", "0", "10s", kLocal,
+           "For tests: once in every fault.clog_every, packets received by this rank wait until so "
+           "much time is over."},
+    Option{"fault.clog_every", kDuration, &S::fault_clog_every, "1s", "1ms", "1h", kLocal,
+           "For tests: from the beginning of a clog to that of the next."},
+    Option{"fault.send_refused_pct", kNumber, &S::fault_send_refused_pct, "0", "0", "100", kLocal,
+           "For tests: per cent of this rank's sends that fail as if the kernel had refused them; "
+           "what they hold is lost."},
     Option{"fault.seed", kCount, &S::fault_seed, "1", "0", "18446744073709551615", kLocal,
            "For tests: seed of the injected faults; the rank is mixed in."},
     Option{"log.level", kChoice, Enumerated<&S::log_level>(kLogLevels), "warning", "", "", kLocal,

@@ -58,10 +58,15 @@ struct Settings {
 
   // Faults injected into what this rank receives (tests, benchmarks).
   double fault_loss_pct = 0;
+  double fault_burst_pct = 0;
+  std::uint64_t fault_burst_packets = 0;
   double fault_duplicate_pct = 0;
   double fault_reorder_pct = 0;
   double fault_corrupt_pct = 0;
   Duration fault_delay{};
+  Duration fault_clog{};
+  Duration fault_clog_every{};
+  double fault_send_refused_pct = 0;
   std::uint64_t fault_seed = 0;
 
   // What a person may want to see.

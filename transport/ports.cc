@@ -1,5 +1,6 @@
 #include "transport/ports.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <utility>
 
@@ -13,22 +14,29 @@ namespace {
 FaultPlan PlanOf(const Settings& settings, Rank rank) {
   FaultPlan plan;
   plan.loss = settings.fault_loss_pct / 100;
+  plan.burst = settings.fault_burst_pct / 100;
+  plan.burst_packets = std::max(1.0, static_cast<double>(settings.fault_burst_packets));
   plan.duplicate = settings.fault_duplicate_pct / 100;
   plan.reorder = settings.fault_reorder_pct / 100;
   plan.corrupt = settings.fault_corrupt_pct / 100;
   plan.delay = settings.fault_delay;
+  plan.clog = settings.fault_clog;
+  // A clog that would never end is none.
+  plan.clog_every = std::max(settings.fault_clog_every, settings.fault_clog + Duration{1});
+  plan.send_refused = settings.fault_send_refused_pct / 100;
   plan.seed = settings.fault_seed;
   plan.node = rank;
   return plan;
 }
 
 std::string DescribePlan(const FaultPlan& plan) {
-  char text[160];
+  char text[256];
   std::snprintf(text, sizeof text,
-                ", injected faults: loss %g%% duplicate %g%% reorder %g%% corrupt %g%% delay %g us "
-                "seed %llu",
-                plan.loss * 100, plan.duplicate * 100, plan.reorder * 100, plan.corrupt * 100,
-                static_cast<double>(plan.delay.count()) / 1e3,
+                ", injected faults: loss %g%% bursts %g%% duplicate %g%% reorder %g%% corrupt %g%% "
+                "delay %g us clog %g us refused sends %g%% seed %llu",
+                plan.loss * 100, plan.burst * 100, plan.duplicate * 100, plan.reorder * 100,
+                plan.corrupt * 100, static_cast<double>(plan.delay.count()) / 1e3,
+                static_cast<double>(plan.clog.count()) / 1e3, plan.send_refused * 100,
                 static_cast<unsigned long long>(plan.seed));
   return text;
 }

@@ -24,13 +24,18 @@ FaultPort::FaultPort(std::unique_ptr<PacketPort> inner, const FaultPlan& plan)
     : inner_(std::move(inner)),
       plan_(plan),
       loss_(plan.seed, plan.node, "fault.loss"),
+      way_(plan.seed, plan.node, "fault.burst"),
+      send_refused_(plan.seed, plan.node, "fault.send_refused"),
       duplicate_(plan.seed, plan.node, "fault.duplicate"),
       reorder_(plan.seed, plan.node, "fault.reorder"),
       corrupt_(plan.seed, plan.node, "fault.corrupt"),
       delay_(plan.seed, plan.node, "fault.delay") {
-  for (const double chance : {plan.loss, plan.duplicate, plan.reorder, plan.corrupt}) {
+  for (const double chance : {plan.loss, plan.burst, plan.duplicate, plan.reorder, plan.corrupt,
+                              plan.send_refused}) {
     OR_CHECK(chance >= 0 && chance <= 1);
   }
+  OR_CHECK(plan.burst_packets >= 1);
+  OR_CHECK(plan.clog.count() == 0 || plan.clog < plan.clog_every);
   if (!plan.active()) return;
   slot_bytes_ = inner_->limits().packet_bytes_max;
   const std::size_t slots = std::min(kSlotsMax, kMemoryBytesMax / slot_bytes_);
@@ -50,7 +55,16 @@ PortCounters FaultPort::counters() const {
   result.fault_reordered = faults_.fault_reordered;
   result.fault_corrupted = faults_.fault_corrupted;
   result.fault_delayed = faults_.fault_delayed;
+  result.send_refused += faults_.send_refused;
   return result;
+}
+
+bool FaultPort::Send(std::uint32_t peer, std::span<const TxSegment> segments) {
+  if (send_refused_.Chance(plan_.send_refused)) {
+    faults_.send_refused += segments.size();
+    return true;
+  }
+  return inner_->Send(peer, segments);
 }
 
 bool FaultPort::Flush(Instant now) {
@@ -87,7 +101,9 @@ void FaultPort::Wait(Duration at_most) {
 
 void FaultPort::Arrive(std::span<const std::byte> packet, Instant now) {
   ++arrivals_;
-  if (loss_.Chance(plan_.loss)) {
+  // After Gilbert and Elliott: the way is good or bad.
+  if (way_.Chance(way_bad_ ? 1 / plan_.burst_packets : plan_.burst)) way_bad_ = !way_bad_;
+  if (loss_.Chance(plan_.loss) || way_bad_) {
     ++faults_.fault_dropped;
   } else {
     Pass(packet, now);
@@ -103,13 +119,15 @@ void FaultPort::Arrive(std::span<const std::byte> packet, Instant now) {
 void FaultPort::Pass(std::span<const std::byte> packet, Instant now) {
   std::size_t slot = kNoSlot;
   if (corrupt_.Chance(plan_.corrupt) && !packet.empty()) packet = Corrupt(packet, &slot);
-  const bool delayed = plan_.delay.count() > 0;
+  const Instant clog_end = ClogEnd(now);
+  const bool delayed = plan_.delay.count() > 0 || clog_end > now;
   const bool reordered = reorder_.Chance(plan_.reorder) && !delayed;
   if (delayed || reordered) {
     Held held;
     if (delayed) {
       const auto bound = static_cast<std::uint64_t>(plan_.delay.count());
       held.due = now + Duration(static_cast<std::int64_t>(delay_.Below(bound + 1)));
+      held.due = std::max(held.due, clog_end);
     } else {
       held.due = now + kReorderDelayMax;
       held.due_arrivals = arrivals_ + 1 + reorder_.Below(kReorderArrivalsMax);
@@ -120,6 +138,12 @@ void FaultPort::Pass(std::span<const std::byte> packet, Instant now) {
   }
   if (slot != kNoSlot) lent_slots_.push_back(slot);
   burst_.push_back({packet});
+}
+
+Instant FaultPort::ClogEnd(Instant now) const {
+  if (plan_.clog.count() == 0) return Instant{};
+  const Duration into = (now - Instant{}) % plan_.clog_every;
+  return into < plan_.clog ? now - into + plan_.clog : Instant{};
 }
 
 void FaultPort::Hold(const Held& held, std::span<const std::byte> packet, std::size_t slot,

@@ -1,9 +1,10 @@
-// FaultPort: a packet port that injures what another port receives: it drops, duplicates, delays,
-// reorders and corrupts packets by seeded chance, and counts exactly what it did.
+// FaultPort: a packet port that injures what another port receives: it drops packets singly and in
+// bursts, duplicates, delays, clogs, reorders and corrupts them by seeded chance, and counts what it
+// did exactly. Of what is sent it refuses some, as a kernel does that gives an error.
 //
 // Threads: as the port inside. One seed gives one sequence of decisions over the packets in the
-// order of their arrival, each kind of fault from a stream of its own. What is sent passes
-// untouched; a plan without faults passes everything through.
+// order of their arrival, each kind of fault from a stream of its own. A plan without faults passes
+// everything through.
 #ifndef OPTIREDUCE_TRANSPORT_FAULT_FAULT_PORT_H_
 #define OPTIREDUCE_TRANSPORT_FAULT_FAULT_PORT_H_
 
@@ -23,15 +24,21 @@ namespace optireduce {
 // that then are, each may be corrupted, and delayed or else reordered.
 struct FaultPlan {
   double loss = 0;
+  double burst = 0;            // that a burst of loss begins
+  double burst_packets = 20;   // that it takes, on average
   double duplicate = 0;
   double reorder = 0;  // held back until 1 … 8 later packets have come, at most 2 ms
   double corrupt = 0;  // one bit is flipped
   Duration delay{};    // every packet is held for 0 … delay, equally likely
+  Duration clog{};     // so long, once in every clog_every, packets queue, and then come at once
+  Duration clog_every{};
+  double send_refused = 0;  // per super-packet
   std::uint64_t seed = 0;
   std::uint64_t node = 0;  // the rank: each draws faults of its own
 
   bool active() const {
-    return loss > 0 || duplicate > 0 || reorder > 0 || corrupt > 0 || delay.count() > 0;
+    return loss > 0 || burst > 0 || duplicate > 0 || reorder > 0 || corrupt > 0 ||
+           delay.count() > 0 || clog.count() > 0 || send_refused > 0;
   }
 };
 
@@ -43,9 +50,7 @@ class FaultPort : public PacketPort {
   // The inner port's, with the faults added: packets that it received + duplicated =
   // given out by Receive() + dropped + held().
   PortCounters counters() const override;
-  bool Send(std::uint32_t peer, std::span<const TxSegment> segments) override {
-    return inner_->Send(peer, segments);
-  }
+  bool Send(std::uint32_t peer, std::span<const TxSegment> segments) override;
   bool Flush(Instant now) override;
   std::span<const RxPacket> Receive(Instant now) override;
   // Ends in time for the next packet that is held, counted from the last `now` seen.
@@ -70,6 +75,8 @@ class FaultPort : public PacketPort {
 
   void Arrive(std::span<const std::byte> packet, Instant now);
   void Pass(std::span<const std::byte> packet, Instant now);
+  // When the clog that is on now ends; the epoch: none is on.
+  Instant ClogEnd(Instant now) const;
   void Hold(const Held& held, std::span<const std::byte> packet, std::size_t slot, bool delayed);
   std::span<const std::byte> Corrupt(std::span<const std::byte> packet, std::size_t* slot);
   void ReleaseDelayed(Instant now);
@@ -84,6 +91,9 @@ class FaultPort : public PacketPort {
   const std::unique_ptr<PacketPort> inner_;
   const FaultPlan plan_;
   Stream loss_;
+  Stream way_;
+  Stream send_refused_;
+  bool way_bad_ = false;  // in a burst of loss
   Stream duplicate_;
   Stream reorder_;
   Stream corrupt_;

@@ -17,6 +17,8 @@ constexpr std::size_t kMergedBytesMax = 65536;
 // Merged datagrams have at most 128 segments in today's kernels; room for a few such at once.
 constexpr std::size_t kBurstPackets = 4 * 128;
 constexpr std::size_t kCacheLineBytes = 64;
+// Errors in a row, after which the socket is left alone until the next time.
+constexpr int kErrorsMax = 64;
 
 // One cache line more than a packet: a datagram that is too large must show as that, not be cut to
 // a size that looks right.
@@ -75,7 +77,7 @@ std::size_t ReceiveQueue::Fetch() {
     messages_[i].msg_hdr.msg_namelen = Endpoint::kLengthMax;
     messages_[i].msg_hdr.msg_controllen = controls_[i].bytes.size();
   }
-  for (;;) {
+  for (int i = 0; i < kErrorsMax; ++i) {
     ++counters_.calls;
     const int count =
         recvmmsg(fd_, messages_.data(), static_cast<unsigned>(fetch_), MSG_DONTWAIT, nullptr);
@@ -84,6 +86,7 @@ std::size_t ReceiveQueue::Fetch() {
     OR_CHECK(errno != EBADF && errno != ENOTSOCK && errno != EFAULT && errno != EINVAL);
     // EINTR, or an error that the network left on the socket: reading it has cleared it.
   }
+  return 0;  // one that stays, such as ENOMEM: later
 }
 
 void ReceiveQueue::Cut(const mmsghdr& message, std::span<const std::byte> datagram) {

@@ -28,8 +28,9 @@ bool IsBug(int error) { return error == EBADF || error == ENOTSOCK || error == E
 
 }  // namespace
 
-SendQueue::SendQueue(int fd, std::size_t packet_bytes_max, std::size_t segments_max, bool gso)
-    : fd_(fd), gso_(gso) {
+SendQueue::SendQueue(int fd, std::size_t packet_bytes_max, std::size_t segments_max, bool gso,
+                     SendMessages send_messages)
+    : fd_(fd), send_messages_(send_messages), gso_(gso) {
   for (SuperPacket& super_packet : ring_) super_packet.control.fill(std::byte{0});
   SetLimits(packet_bytes_max, segments_max);
 }
@@ -77,7 +78,7 @@ bool SendQueue::Flush() {
   while (queued_ > 0) {
     const std::size_t count = PreparePieces();
     ++counters_.calls;
-    const int taken = sendmmsg(fd_, messages_.data(), static_cast<unsigned>(count), 0);
+    const int taken = send_messages_(fd_, messages_.data(), static_cast<unsigned>(count), 0);
     if (taken < 0) {
       const int error = errno;
       if (error == EINTR) continue;

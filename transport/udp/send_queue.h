@@ -30,8 +30,12 @@ class SendQueue {
     std::uint64_t refused = 0;  // packets that the kernel refused for good
   };
 
+  // The system call; a test has one of its own that fails as it likes.
+  using SendMessages = int (*)(int fd, mmsghdr* messages, unsigned count, int flags);
+
   // `fd` stays the caller's and must outlive the queue.
-  SendQueue(int fd, std::size_t packet_bytes_max, std::size_t segments_max, bool gso);
+  SendQueue(int fd, std::size_t packet_bytes_max, std::size_t segments_max, bool gso,
+            SendMessages send_messages = &sendmmsg);
 
   // Only while nothing is queued.
   void SetLimits(std::size_t packet_bytes_max, std::size_t segments_max);
@@ -75,6 +79,7 @@ class SendQueue {
   void NoteOnce(bool* noted, std::string text);
 
   const int fd_;
+  const SendMessages send_messages_;
   std::size_t packet_bytes_max_ = 0;
   std::size_t segments_max_ = 0;
   bool gso_;

@@ -143,6 +143,39 @@ TEST_P(HeavyFaults, ExactModeIsExactAndPacketsAreConserved) {
   EXPECT_EQ(sum.badly_tagged, sum.corrupted) << "each flipped bit was noticed";
 }
 
+// Bursts of loss, clogs and sends that a kernel refuses, on real sockets.
+TEST(WeatherOfBursts, ExactModeIsExactAndPacketsAreConserved) {
+  constexpr int kRanks = 3;
+  Job job(kRanks, {{"fault.burst_pct", "1"},
+                   {"fault.burst_packets", "10"},
+                   {"fault.clog", "5ms"},
+                   {"fault.clog_every", "20ms"},
+                   {"fault.send_refused_pct", "3"},
+                   {"udp.gro", "off"}});
+  const SharedArray<Books> all(kRanks);
+  const SharedArray<std::uint64_t> delayed(kRanks);
+  const Meeting meeting(kRanks);
+  job.Run([&](int rank) {
+    const auto comm = job.Make(rank);
+    ASSERT_TRUE(comm);
+    for (std::uint64_t round = 0; round < 6; ++round) {
+      constexpr std::size_t kCount = 65'537;
+      Tensor tensor = Contribution(DataType::kInt32, ReduceOp::kSum, rank, kCount, round);
+      WaitFor(comm->AllReduce(tensor.data(), tensor.data(), kCount, DataType::kInt32,
+                              ReduceOp::kSum));
+      ExpectSame(Expected(DataType::kInt32, ReduceOp::kSum, kRanks, kCount, round), tensor.data(),
+                 DataType::kInt32);
+    }
+    SettleAndEnter(*comm, meeting, all);
+    delayed[static_cast<std::size_t>(rank)] = CounterOf(comm->stats(), "fault_delayed");
+  });
+  const Books sum = Sum(all);
+  ExpectConserved(sum);
+  EXPECT_GT(sum.dropped, sum.sent / 50);
+  EXPECT_GT(sum.refused, 0U);
+  EXPECT_GT(delayed[0] + delayed[1] + delayed[2], 0U);
+}
+
 INSTANTIATE_TEST_SUITE_P(Tags, HeavyFaults, ::testing::Values("header", "full", "off"));
 
 // Op after op under heavy faults: each ends by its bound, whoever agreed has the same bits and the

@@ -75,7 +75,7 @@ TEST(PortsTest, InjectsFaultsIntoWhatReallyArrived) {
   EXPECT_GT(counters.fault_duplicated, 0u);
   EXPECT_EQ(counters.packets_received, 400u);
   EXPECT_EQ(delivered, 400u + counters.fault_duplicated - counters.fault_dropped);
-  EXPECT_THAT(ports[1]->Describe(), HasSubstr("injected faults: loss 25% duplicate 10%"));
+  EXPECT_THAT(ports[1]->Describe(), HasSubstr("injected faults: loss 25% bursts 0% duplicate 10%"));
 }
 
 TEST(PortsTest, AdvertisesAnotherAddressWithItsOwnPort) {

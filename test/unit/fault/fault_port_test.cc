@@ -172,6 +172,52 @@ TEST_F(FaultPortTest, CertainLossLosesEverythingAndEnds) {
   EXPECT_EQ(port_->counters().fault_dropped, 1000u);
 }
 
+TEST_F(FaultPortTest, BurstsTakeSeveralInARow) {
+  FaultPlan plan;
+  plan.burst = 0.01;
+  plan.burst_packets = 10;
+  Make(plan);
+  Run(20000);
+  const std::set<std::uint32_t> missing = Missing();
+  EXPECT_EQ(missing.size(), port_->counters().fault_dropped);
+  // One in eleven, in rows of ten: 1818 and 182, give or take.
+  EXPECT_NEAR(static_cast<double>(missing.size()), 1818, 700);
+  std::size_t rows = 0;
+  for (const std::uint32_t number : missing) rows += missing.contains(number + 1) ? 0 : 1;
+  EXPECT_GT(rows, 90u);
+  EXPECT_LT(rows * 5, missing.size());
+}
+
+TEST_F(FaultPortTest, AClogHoldsWhatComesUntilItsEnd) {
+  FaultPlan plan;
+  plan.clog = milliseconds(3);
+  plan.clog_every = milliseconds(10);
+  Make(plan);
+  Arrive(15);
+  EXPECT_EQ(ReceiveOnce(InstantFromNanos(20'000'000)), 0u);  // a clog begins
+  EXPECT_EQ(port_->held(), 15u);
+  port_->Wait(milliseconds(50));
+  EXPECT_EQ(inner_->last_wait, milliseconds(3));
+  Arrive(5);
+  EXPECT_EQ(ReceiveOnce(InstantFromNanos(22'999'999)), 0u);
+  EXPECT_EQ(ReceiveOnce(InstantFromNanos(23'000'000)), 20u);
+  EXPECT_TRUE(std::is_sorted(delivered_.numbers.begin(), delivered_.numbers.end()));
+  Arrive(5);
+  EXPECT_EQ(ReceiveOnce(InstantFromNanos(24'000'000)), 5u);
+  EXPECT_EQ(port_->counters().fault_delayed, 20u);
+}
+
+TEST_F(FaultPortTest, RefusedSendsDoNotReachTheInnerPort) {
+  FaultPlan plan;
+  plan.send_refused = 0.25;
+  Make(plan);
+  const TxSegment segments[3] = {};
+  for (int i = 0; i < 4000; ++i) EXPECT_TRUE(port_->Send(1, segments));
+  const std::uint64_t refused = port_->counters().send_refused;
+  ExpectRate(refused / 3, 4000, 0.25);
+  EXPECT_EQ(refused, 3 * (4000 - inner_->sent.size()));
+}
+
 TEST_F(FaultPortTest, DuplicatesComeTwice) {
   FaultPlan plan;
   plan.duplicate = 0.05;

@@ -58,13 +58,18 @@ TEST(Config, DefaultsAreTheStatedOnes) {
   EXPECT_EQ(s.fault_reorder_pct, 0.0);
   EXPECT_EQ(s.fault_corrupt_pct, 0.0);
   EXPECT_EQ(s.fault_delay, Duration{0});
+  EXPECT_EQ(s.fault_burst_pct, 0.0);
+  EXPECT_EQ(s.fault_burst_packets, 20u);
+  EXPECT_EQ(s.fault_clog, Duration{0});
+  EXPECT_EQ(s.fault_clog_every, std::chrono::seconds(1));
+  EXPECT_EQ(s.fault_send_refused_pct, 0.0);
   EXPECT_EQ(s.fault_seed, 1u);
   EXPECT_EQ(s.log_level, LogLevel::kWarning);
   EXPECT_EQ(s.log_ops, Toggle::kOff);
   EXPECT_EQ(s.state_signal, StateSignalChoice::kOff);
   EXPECT_EQ(s.state_file, "");
   EXPECT_EQ(s.flight_record_file, "");
-  EXPECT_EQ(Options().size(), 35u) << "a new option needs a line above";
+  EXPECT_EQ(Options().size(), 40u) << "a new option needs a line above";
 }
 
 TEST(Config, TableIsWellFormed) {
