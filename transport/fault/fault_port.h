@@ -1,6 +1,6 @@
 // FaultPort: a packet port that injures what another port receives: it drops packets singly and in
-// bursts, duplicates, delays, clogs, reorders and corrupts them by seeded chance, and counts what it
-// did exactly. Of what is sent it refuses some, as a kernel does that gives an error.
+// bursts, duplicates, delays, clogs, reorders and corrupts them by seeded chance, and counts
+// exactly what it did. Of what is sent it refuses some, as a kernel does that gives an error.
 //
 // Threads: as the port inside. One seed gives one sequence of decisions over the packets in the
 // order of their arrival, each kind of fault from a stream of its own. A plan without faults passes

@@ -1,6 +1,7 @@
 #include "transport/ubt/link.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "lib/check.h"
 
@@ -17,6 +18,10 @@ constexpr Duration kHoldMax{0xffffffff};  // saturated: how long is not known
 constexpr Duration kIdle = std::chrono::seconds(1);
 constexpr Duration kReorderGuardStart = microseconds(50);
 constexpr Duration kReorderGuardMax = milliseconds(20);
+
+std::size_t RecordsFor(std::uint32_t credit_max) {
+  return std::bit_ceil(std::clamp<std::size_t>(std::size_t{16} * credit_max, 128, 4096));
+}
 
 }  // namespace
 
@@ -45,7 +50,7 @@ Duration RoundTrip::repair_time() const {
 }
 
 TxWindow::TxWindow(const LinkSettings& settings)
-    : records_(kRecords),
+    : records_(RecordsFor(settings.credit_max_packets)),
       next_number_(settings.first_number),
       reported_highest_(settings.first_number - 1),
       credit_(settings.credit_start_packets),
@@ -72,7 +77,7 @@ std::uint32_t TxWindow::Room() const {
 
 Duration TxWindow::OnReport(PacketNumber highest, std::uint32_t credit, Duration hold,
                             Instant now) {
-  credit_ = std::min<std::uint32_t>(credit, kRecords / 2);
+  credit_ = std::min(credit, static_cast<std::uint32_t>(records_.size() / 2));
   if (highest >= next_number_ || highest < reported_highest_) return Duration{-1};
   const bool advanced = highest > reported_highest_;
   reported_highest_ = highest;

@@ -80,11 +80,11 @@ class TxWindow {
     std::uint64_t credited_total = 0;  // including this one
     Instant sent_at{};
   };
-  // More than any credit: what is older than this many packets is settled.
-  static constexpr std::size_t kRecords = 4096;
-  Record& Slot(PacketNumber number) { return records_[number % kRecords]; }
-  const Record& Slot(PacketNumber number) const { return records_[number % kRecords]; }
+  Record& Slot(PacketNumber number) { return records_[number % records_.size()]; }
+  const Record& Slot(PacketNumber number) const { return records_[number % records_.size()]; }
 
+  // Far more than any credit: what is older than so many packets is settled. Fewer where the ranks
+  // are many and each has little credit, as there is one window for each of them.
   std::vector<Record> records_;
   PacketNumber next_number_;
   PacketNumber reported_highest_;

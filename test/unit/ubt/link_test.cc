@@ -130,9 +130,12 @@ TEST(TxWindow, CreditShrinksBelowWhatIsInFlight) {
 }
 
 TEST(TxWindow, CreditIsAtMostWhatRecordsAreKeptFor) {
-  TxWindow tx(Starting(1));
-  tx.OnReport(0, ~std::uint32_t{0}, Duration{0}, kStart);
-  EXPECT_EQ(tx.credit(), 2048U);
+  for (const auto& [most, credit] : {std::pair(1U, 64U), std::pair(90U, 1024U),
+                                     std::pair(2048U, 2048U)}) {
+    TxWindow tx(Starting(1, 1, most));
+    tx.OnReport(0, ~std::uint32_t{0}, Duration{0}, kStart);
+    EXPECT_EQ(tx.credit(), credit);
+  }
 }
 
 TEST(TxWindow, WhatIsForgottenWasSentBefore) {
