@@ -241,6 +241,7 @@ class Group {
   bool WantsResults(const OpState& op, Rank peer, Instant now) const;
   bool WantsData(const OpState& op, Rank peer) const;
   Instant TailAskFrom(Rank peer, Instant now) const;
+  Instant GapAskFrom(const Link& link) const;
   void Ask(Rank peer, bool tail, Instant now);
   void AskForData(const OpState& op, Rank peer, bool tail, Instant now);
   void AskForResults(const OpState& op, Rank peer, bool tail, Instant now);

@@ -183,6 +183,7 @@ Counter Group::OnData(Link& link, Rank sender, const wire::Header& header, OpNum
     op.data_seen[sender] = std::max(op.data_seen[sender], cell + 1);
   }
   link.ask_backoff = 0;
+  link.gaps_in_vain = 0;
   link.refused_backoff = 0;
   Advance(op, cell, now);
   return verdict;
@@ -212,6 +213,7 @@ Counter Group::OnResult(Link& link, Rank sender, const wire::Header& header, OpN
   }
   op.result_seen[sender] = std::max(op.result_seen[sender], cell + 1);
   link.ask_backoff = 0;
+  link.gaps_in_vain = 0;
   link.refused_backoff = 0;
   if (!op.called || (!complete && !op.set_known.Test(flat))) {
     const StagedId id = actions_->Stage(payload);

@@ -195,6 +195,15 @@ Instant Group::TailAskFrom(Rank peer, Instant now) const {
   return from;
 }
 
+// From when on the peer may be asked for what a gap shows to be missing. At once the first few
+// times; when nothing comes of that, as where a path drops all packets of full size, every further
+// packet would show a gap, and the question itself is one: then as seldom as for a tail.
+Instant Group::GapAskFrom(const Link& link) const {
+  constexpr std::uint32_t kAtOnce = 8;
+  if (link.gaps_in_vain < kAtOnce) return Instant{};
+  return link.asked_at + BackedOff(link.rtt.repair_time(), link.gaps_in_vain - kAtOnce);
+}
+
 void Group::RunRepair(Instant now) {
   for (Rank peer = 0; peer < settings_.ranks; ++peer) {
     Link& link = links_[peer];
@@ -206,13 +215,16 @@ void Group::RunRepair(Instant now) {
     if (ask_from == kNever) {
       link.want_since = kNever;
       link.ask_backoff = 0;
+      link.gaps_in_vain = 0;
     } else {
       if (link.want_since == kNever) link.want_since = now;
-      if (link.rx.GapOpen(now)) {
+      const Instant gap_due = std::max(link.rx.GapDue(), GapAskFrom(link));
+      if (gap_due <= now) {
         Ask(peer, /*tail=*/false, now);
         link.rx.Asked(now);
+        ++link.gaps_in_vain;
       } else {
-        WakeBy(link.rx.GapDue());
+        WakeBy(gap_due);
       }
       const Instant quiet_since = std::max({link.want_since, link.rx.credited_at(), link.asked_at});
       const Instant due =

@@ -211,6 +211,7 @@ struct Link {
   Instant want_since = kNever;  // since when something of this peer's is wanted without a break
   Instant asked_at{};
   std::uint32_t ask_backoff = 0;      // asked in vain since something came
+  std::uint32_t gaps_in_vain = 0;     // the same, of questions that a gap led to
   std::uint32_t refused_backoff = 0;  // refused for room since something was accepted
   std::uint32_t release_backoff = 0;  // credit taken back by silence since a report came
 

@@ -167,5 +167,33 @@ TEST(Storm, OnePercentOfLossIsRepairedByOnePercentOfRepeats) {
   EXPECT_LE(duplicates, payloads / 500);  // of control messages, too
 }
 
+// A black hole of the path MTU: full cells die, all small packets pass and show gap after gap. What
+// is asked in vain is asked more and more seldom, whatever shows that it is missing.
+TEST(Storm, APathThatDropsAllFullCellsIsNotAskedAtEveryGap) {
+  for (const Duration delay : {microseconds(10), microseconds(300)}) {
+    Net net(Settings(3));
+    net.fate = [delay](const Packet&) { return Fate{delay}; };
+    net.CallAll(Exact(Count(3, 4)));
+    ASSERT_TRUE(net.RunUntilEnded(net.now + seconds(1)));
+    std::map<std::pair<Rank, Rank>, std::uint64_t> nacks;
+    net.on_send = [&](const Packet& packet) {
+      if (packet.type() == MessageType::kNack) ++nacks[{packet.from, packet.to}];
+    };
+    net.fate = [&](const Packet& packet) {
+      return wire::IsPayloadType(packet.type()) ? Fate{} : Fate{delay};
+    };
+    net.CallAll(Exact(Count(3, 40)));
+    net.RunUntil(net.now + seconds(1));
+    EXPECT_EQ(nacks.size(), 6u);
+    for (const auto& [pair, count] : nacks) {
+      // A timer that has backed off fires every 4 ms and asks for both stages.
+      EXPECT_LT(count, 600u) << pair.first << ">" << pair.second;
+    }
+    // And once the hole is closed, all of it comes at once.
+    net.fate = [delay](const Packet&) { return Fate{delay}; };
+    EXPECT_TRUE(net.RunUntilEnded(net.now + milliseconds(30)));
+  }
+}
+
 }  // namespace
 }  // namespace optireduce::ubt
