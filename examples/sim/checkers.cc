@@ -225,7 +225,7 @@ void CheckTimeOf(const Evidence& evidence, const CallsEvidence& calls, std::size
     const CallEvidence& call = calls.by_rank[rank];
     if (!call.ended || call.report.outcome == Outcome::kFailed) continue;
     const Duration over = call.report.after_deadline - evidence.grace - evidence.turn_cost -
-                          evidence.clock_error;
+                          evidence.port_lag - evidence.clock_error;
     if (over <= Duration{0}) continue;
     // Past the grace that counts from the deadline. The other instants that it may count from:
     const Instant deadline_at_most = call.ended_at - call.report.after_deadline;

@@ -292,9 +292,11 @@ class Runner {
           evidence_.clock_error, grace * std::abs(clock.ppm) / 900'000 + Duration{1'000});
     }
     evidence_.turn_cost = s.job.turn_cost;
-    evidence_.port_lag = PortLag(s.job.network.node.uplink);
-    for (const LinkPlan& link : s.links) {
-      evidence_.port_lag = std::max(evidence_.port_lag, PortLag(link.uplink));
+    if (s.job.network.node.uplink_full == UplinkFull::kBusy) {
+      evidence_.port_lag = PortLag(s.job.network.node.uplink);
+      for (const LinkPlan& link : s.links) {
+        evidence_.port_lag = std::max(evidence_.port_lag, PortLag(link.uplink));
+      }
     }
     if (s.job.network.conditions.send_busy > 0) evidence_.port_lag += kBusyLag;
     evidence_.conservation_fault = network_.CheckConservation();

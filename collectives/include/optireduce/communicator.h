@@ -51,7 +51,8 @@ struct Report {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> missing_ranges;
 
   Duration elapsed{0};  // from the call to the end, by this rank's clock
-  // Bounded ops: the part of `elapsed` after this rank's deadline (0: ended in time).
+  // Bounded ops: the part of `elapsed` after this rank's deadline (0: ended in time). It includes
+  // the time for which a busy network kept the tensor.
   Duration after_deadline{0};
 };
 

@@ -42,7 +42,10 @@ TEST(Bounded, EndsInTimeUnderHeavyFaults) {
       scenario.job.settings.bounded_bound = milliseconds(3);
       scenario.job.settings.bounded_fetch_grace_pct = grace_pct;
       AddHeavyFaults(&scenario);
+      // A busy uplink would hold up the end of a call, and its check could not be exact.
+      scenario.job.network.node.uplink_full = UplinkFull::kDrop;
       const Evidence evidence = RunAndCheck(scenario);
+      EXPECT_EQ(evidence.port_lag, Duration{0});
       EXPECT_GT(Total(evidence, Counter::kEntriesLost), 0u);
       for (const CallsEvidence& calls : evidence.calls) {
         for (const CallEvidence& call : calls.by_rank) {

@@ -251,6 +251,25 @@ TEST_F(OneCell, ACallEndsOnlyWhenNothingQueuedPointsIntoItsMemory) {
   EXPECT_EQ(ended.size(), 1U);
 }
 
+// A deadline is about the caller, which has its memory only when the network has let go of it.
+TEST_F(OneCell, AfterTheDeadlineCountsUntilTheMemoryIsGivenBack) {
+  call.call->type = DataType::kFloat64;
+  call.call->mode = Mode::kBounded;
+  engine->Submit(call.call);
+  port.busy = true;
+  Turn();
+  const Instant called_at = now;
+  while (engine->group().done() == 0) Turn(milliseconds(1));
+  EXPECT_EQ(now - called_at, milliseconds(40));  // bound and grace
+  EXPECT_TRUE(ended.empty());
+  Turn(milliseconds(60));
+  port.busy = false;
+  Turn();
+  ASSERT_EQ(ended.size(), 1U);
+  EXPECT_EQ(ended[0]->report.outcome, Report::Outcome::kDivergent);
+  EXPECT_EQ(ended[0]->report.after_deadline, milliseconds(80));
+}
+
 // The peer has its contribution from an earlier packet, say; this one is a repeat, in place.
 TEST_F(OneCell, AResultDoesNotOverwriteTheContributionThatIsStillQueued) {
   engine->Submit(call.call);
