@@ -303,7 +303,7 @@ Result<std::unique_ptr<Communicator>> Communicator::Create(const CommunicatorOpt
   explicit_launch.master_port = options.master_port;
   explicit_launch.listen_fd = options.listen_fd;
   Result<control::Launch> launch = control::LaunchFrom(environment, explicit_launch);
-  if (!launch.ok()) return launch.status().Context("launch");
+  if (!launch.ok()) return launch.status();
   SetLogRank(static_cast<int>(launch->rank));
 
   if (launch->world_size > 1) {

@@ -25,8 +25,8 @@ DEFINE_string(c, "1", "N: check every Nth result; 0: none");
 DEFINE_string(d, "float32", "TYPES: a list of float16 bfloat16 float32 float64 int8 int16 int32 "
               "int64 uint8 bool, or all");
 DEFINE_string(o, "sum", "OPS: a list of sum avg prod min max band bor bxor, or all");
-DEFINE_string(np, "0", "N: fork N ranks on this machine; 0: this process is the rank that RANK, "
-              "WORLD_SIZE, MASTER_ADDR and MASTER_PORT say, as torchrun sets them");
+DEFINE_string(np, "0", "N: fork N ranks on this machine; 0: this process is the rank that the "
+              "variables of torchrun, mpirun or srun say");
 DEFINE_string(mode, "", "exact or bounded (option mode)");
 DEFINE_string(deadline, "", "DURATION: the bound of a bounded op, such as 50ms (option "
               "bounded.bound)");

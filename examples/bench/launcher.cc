@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -184,23 +185,14 @@ Status CheckLaunch(std::span<const std::string> environment, int local_ranks) {
             "--np " + std::to_string(local_ranks) + " forks all ranks itself, but a launcher has " +
                 "started several of us (" + launcher + "): leave out --np or the launcher"};
   }
-  // A batch script has this too, but not one that forks its ranks.
-  const std::optional<long> tasks = NumberOf(environment, "SLURM_NTASKS");
-  if (launcher.empty() && tasks.value_or(1) > 1) {
-    launcher = "SLURM_NTASKS=" + std::to_string(*tasks);
-  }
-  const bool alone = !Has(environment, "WORLD_SIZE") || world_size == 1;
-  if (!launcher.empty() && alone) {
+  constexpr std::array kRanks = {"RANK",         "WORLD_SIZE",   "OMPI_COMM_WORLD_RANK",
+                                 "PMI_RANK",     "SLURM_NTASKS", "SLURM_PROCID",
+                                 "MV2_COMM_WORLD_RANK"};
+  const auto has = [&](const char* name) { return Has(environment, name); };
+  if (launcher.empty() && std::none_of(kRanks.begin(), kRanks.end(), has)) {
     return {Code::kInvalidArgument,
-            "a launcher has started several of us (" + launcher + "), but " +
-                (world_size == 1 ? "WORLD_SIZE=1" : "without WORLD_SIZE") +
-                " each would run alone: set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT in each "
-                "process from what the launcher sets (docs/benchmark.md has the commands)"};
-  }
-  if (!Has(environment, "WORLD_SIZE")) {
-    return {Code::kInvalidArgument,
-            "how many ranks? Give --np N to fork N ranks on this machine, or start each rank with "
-            "RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, as torchrun does"};
+            "how many ranks? Give --np N to fork N ranks on this machine, or start the ranks with "
+            "torchrun, mpirun or srun, or each with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT"};
   }
   return Status::Ok();
 }

@@ -19,9 +19,9 @@ inline constexpr int kExitFailed = 1;    // a rank failed
 inline constexpr int kExitBadInput = 2;  // flags, environment, configuration
 inline constexpr int kExitWrong = 3;     // every rank ended well, with wrong elements
 
-// Refuses what would quietly run another number of ranks than a launcher was asked for: mpirun and
-// srun start N processes, each of which would be alone, or fork ranks of its own. `environment` is
-// "NAME=VALUE" strings; local_ranks 0: none are to be forked.
+// Refuses to fork ranks in each of the processes that mpirun or srun has started, and to run
+// without any word of how many ranks there are. `environment` is "NAME=VALUE" strings; local_ranks
+// 0: none are to be forked.
 Status CheckLaunch(std::span<const std::string> environment, int local_ranks);
 
 // Forks `ranks` processes of one group that meets on a loopback port, which is open before the

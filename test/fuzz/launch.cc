@@ -41,6 +41,7 @@ void Launch(InputBytes input) {
   if (!launch.ok()) return;
   OR_CHECK(launch->world_size >= 1 && launch->world_size <= kRanksMax);
   OR_CHECK(launch->rank < launch->world_size);
+  OR_CHECK(!launch->local_rank || *launch->local_rank < launch->world_size);
   OR_CHECK(launch->world_size == 1 || !launch->master_address.empty());
   OR_CHECK(launch->world_size == 1 || launch->master_port != 0);
 }

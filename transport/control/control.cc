@@ -254,6 +254,9 @@ Result<std::unique_ptr<ControlPlane>> ControlPlane::Join(const Launch& launch,
   FdOwner listen_fd(launch.listen_fd);
   const Status fault = Check(launch, info, bind_data);
   if (!fault.ok()) return fault.Context("join group");
+  Log(LogLevel::kInfo,
+      "control: " + Place(launch) + (launch.origin.empty() ? "" : ", says " + launch.origin) +
+          (launch.local_rank ? ", local rank " + std::to_string(*launch.local_rank) : ""));
   RoleParts parts{launch, info, std::nullopt, {}, std::move(bind_data), nullptr, nullptr};
   if (!info.job_key_file.empty()) {
     const Result<wire::JobKey> key = ReadJobKey(info.job_key_file);

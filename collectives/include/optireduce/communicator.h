@@ -88,7 +88,7 @@ struct CommunicatorOptions {
   // Path of a file of options, which the environment and `settings` win over (docs/configuration.md
   // has its form). Empty: that of OPTIREDUCE_CONFIG_FILE, if set.
   std::string config_file;
-  // Who we are and where the group meets. Unset: RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT.
+  // Who we are and where the group meets. Unset: what the launcher's variables say.
   std::optional<int> rank;
   std::optional<int> world_size;
   std::optional<std::string> master_address;

@@ -114,7 +114,7 @@ std::vector<Event> Events::Now() {
 
 Spec SpecOf(Rank rank, std::uint32_t world_size, std::uint16_t port) {
   Spec spec;
-  spec.launch = {rank, world_size, "127.0.0.1", port, -1};
+  spec.launch = {rank, world_size, "127.0.0.1", port, -1, {}, {}};
   spec.info.version = "1.0";
   spec.info.wire_config_text = "mode=exact\ntransport.path_mtu=1500\n";
   spec.info.wire_config_hash = 7;
