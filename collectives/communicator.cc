@@ -117,6 +117,10 @@ const Report& Work::Wait() {
   return state_->report;
 }
 
+bool LauncherSeen(std::string* several) {
+  return control::LauncherSeen(ReadEnvironment(), several);
+}
+
 // ---- Communicator -----------------------------------------------------------------------------
 
 struct Communicator::Impl {
@@ -135,7 +139,7 @@ struct Communicator::Impl {
   Stats CollectStats() const;
   std::string State() const;
   std::string FlightRecord() const;
-  void OnFailed(const Status& cause);
+  void LeaveFlightRecord(const Status& cause);
   void WatchSignal();
 
   const Config config;
@@ -250,8 +254,10 @@ void Communicator::Impl::StartEngine() {
   options.tag = settings.security_tag;
   // Exact ops travel in groups of either mode, and bounded ones promise the same bits too.
   options.check = settings.security_check != CheckMode::kOff;
-  options.on_failure = [this](const Status& cause) { control->Abort(cause); };
-  options.on_failed = [this](const Status& cause) { OnFailed(cause); };
+  options.on_failure = [this](const Status& cause, bool found_here) {
+    if (found_here) control->Abort(cause);
+    LeaveFlightRecord(cause);
+  };
   options.on_call_end = [this](std::shared_ptr<Call> call) { OnCallEnd(std::move(call)); };
   engine = std::make_unique<Engine>(std::move(options), &port->port());
   driver = std::make_unique<Driver>(engine.get(), &port->port(), settings.spin);
@@ -260,7 +266,7 @@ void Communicator::Impl::StartEngine() {
   WatchSignal();
 }
 
-void Communicator::Impl::OnFailed(const Status& cause) {
+void Communicator::Impl::LeaveFlightRecord(const Status& cause) {
   const std::string& file = config.settings().flight_record_file;
   if (file.empty() || closing.load()) return;
   const std::string path = RankPath(file, rank);

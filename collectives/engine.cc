@@ -60,7 +60,6 @@ Engine::Engine(EngineOptions options, PacketPort* port)
       ranks_(options.group.ranks),
       bucket_bytes_max_(options.bucket_bytes_max),
       on_failure_(std::move(options.on_failure)),
-      on_failed_(std::move(options.on_failed)),
       on_call_end_(std::move(options.on_call_end)),
       port_(port),
       recorder_(kFlightRecords),
@@ -75,7 +74,10 @@ Engine::Engine(EngineOptions options, PacketPort* port)
       order_(std::make_unique<ubt::SendOrder>()),
       headers_(ubt::kBurstCellsLimit * wire::kHeaderBytes),
       segments_(ubt::kBurstCellsLimit + 1),
-      posted_calls_(options.calls_queued_max) {}
+      zero_cell_(options.group.cell_bytes),
+      posted_calls_(options.calls_queued_max) {
+  queued_data_.reserve(kSendsPerTurn);
+}
 
 Engine::~Engine() = default;
 
@@ -106,7 +108,7 @@ bool Engine::TakePosted(Instant now) {
   bool any = !posted_left_.empty() || !posted_failure_.ok();
   if (!posted_failure_.ok() && group_.failure().ok()) {
     group_.Fail(posted_failure_);
-    on_failure_ = nullptr;  // the others know already
+    failure_posted_ = true;
   }
   // After the failure: who knows its cause may have left because of it.
   for (const Rank peer : posted_left_) group_.OnPeerLeft(peer, now);
@@ -140,8 +142,7 @@ bool Engine::Turn(Instant now) {
     failed_ = true;
     recorder_.Record(now, Event::kGroupFailed, group_.called(), kNoRank,
                      static_cast<std::uint64_t>(group_.failure().code()));
-    if (on_failure_) on_failure_(group_.failure());
-    if (on_failed_) on_failed_(group_.failure());
+    if (on_failure_) on_failure_(group_.failure(), !failure_posted_);
     FailAll(now);
     worked = true;
   }
@@ -484,8 +485,7 @@ void Engine::PlaceStaged(OpNumber op, Rank shard, CellIndex cell, ubt::StagedId 
 void Engine::PlaceZero(OpNumber op, Rank shard, CellIndex cell) {
   OpData& data = Data(op);
   const std::uint64_t count = data.grid.CellElements(shard, cell);
-  const std::vector<std::byte> zeros(count * data.grid.element_bytes());
-  Write(op, shard, cell, zeros);
+  Write(op, shard, cell, std::span(zero_cell_).first(count * data.grid.element_bytes()));
   const std::uint64_t first =
       data.first_element + data.grid.ShardFirst(shard) + data.grid.CellFirst(cell);
   Report& report = data.call->report;

@@ -38,10 +38,9 @@ struct EngineOptions {
   std::uint32_t calls_queued_max = 8;
   TagMode tag = TagMode::kHeader;
   bool check = false;
-  // Called once, from Turn, when the group fails here: its cause is to reach all ranks.
-  std::function<void(const Status&)> on_failure;
-  // Called once, from Turn, when the group fails, wherever its cause came from.
-  std::function<void(const Status&)> on_failed;
+  // Called once, from Turn, when the group fails. `found_here`: this engine found the cause, which
+  // is to reach all ranks; otherwise it was posted.
+  std::function<void(const Status& cause, bool found_here)> on_failure;
   // Takes every call that has ended, from Turn; notifies whoever waits for it.
   std::function<void(std::shared_ptr<Call>)> on_call_end;
 };
@@ -159,8 +158,7 @@ class Engine : private ubt::PayloadActions {
   const Rank rank_;
   const std::uint32_t ranks_;
   const std::uint64_t bucket_bytes_max_;
-  std::function<void(const Status&)> on_failure_;
-  std::function<void(const Status&)> on_failed_;
+  std::function<void(const Status&, bool)> on_failure_;
   std::function<void(std::shared_ptr<Call>)> on_call_end_;
   PacketPort* const port_;
 
@@ -175,15 +173,18 @@ class Engine : private ubt::PayloadActions {
   RingQueue<std::shared_ptr<Call>> queued_;   // not wholly handed out to ops
   std::vector<std::shared_ptr<Call>> running_;  // the others that have not ended
   bool port_busy_ = false;
-  std::vector<QueuedData> queued_data_;  // since the port was last empty; of ops in place only
+  // Since the port was last empty, at most those of one turn; of ops in place only.
+  std::vector<QueuedData> queued_data_;
   std::vector<HeldWrite> held_writes_;   // while the port is busy; at most what is queued there
   bool failed_ = false;
+  bool failure_posted_ = false;
   std::uint64_t receive_drops_ = 0;
   Instant look_at_drops_{};
   std::size_t shards_retired_ = 0;  // and not given back yet
   std::unique_ptr<ubt::SendOrder> order_;
   std::vector<std::byte> headers_;
   std::vector<TxSegment> segments_;
+  const std::vector<std::byte> zero_cell_;
 
   std::atomic<bool> posted_{false};
   std::mutex mutex_;  // guards the posted things below

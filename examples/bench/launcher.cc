@@ -8,14 +8,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
-#include <optional>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -29,27 +25,6 @@ using Clock = std::chrono::steady_clock;
 // How long the others may take to notice that a rank is gone and say so.
 constexpr auto kNoticeTime = std::chrono::seconds(3);
 constexpr auto kPollInterval = std::chrono::milliseconds(10);
-
-std::optional<long> NumberOf(std::span<const std::string> environment, std::string_view name) {
-  for (const std::string& entry : environment) {
-    if (!entry.starts_with(name) || entry.size() <= name.size() || entry[name.size()] != '=') {
-      continue;
-    }
-    long value = 0;
-    const char* const end = entry.data() + entry.size();
-    const auto [stop, error] = std::from_chars(entry.data() + name.size() + 1, end, value);
-    if (error == std::errc() && stop == end) return value;
-    return std::nullopt;
-  }
-  return std::nullopt;
-}
-
-bool Has(std::span<const std::string> environment, std::string_view name) {
-  for (const std::string& entry : environment) {
-    if (entry.starts_with(std::string(name) + "=")) return true;
-  }
-  return false;
-}
 
 // An open port on loopback and its number.
 Result<std::pair<int, int>> OpenMeetingPort(int ranks) {
@@ -165,31 +140,14 @@ class Family {
 
 }  // namespace
 
-Status CheckLaunch(std::span<const std::string> environment, int local_ranks) {
-  constexpr std::array kProcessCounts = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE",
-                                         "SLURM_STEP_NUM_TASKS"};
-  std::string launcher;
-  for (const char* const name : kProcessCounts) {
-    const std::optional<long> processes = NumberOf(environment, name);
-    if (launcher.empty() && processes.value_or(1) > 1) {
-      launcher = std::string(name) + "=" + std::to_string(*processes);
-    }
-  }
-  const std::optional<long> world_size = NumberOf(environment, "WORLD_SIZE");
-  if (local_ranks > 0) {
-    if (launcher.empty() && world_size.value_or(1) > 1) {
-      launcher = "WORLD_SIZE=" + std::to_string(*world_size);
-    }
-    if (launcher.empty()) return Status::Ok();
+Status CheckLaunch(bool launcher_seen, std::string_view several, int local_ranks) {
+  if (local_ranks > 0 && !several.empty()) {
     return {Code::kInvalidArgument,
             "--np " + std::to_string(local_ranks) + " forks all ranks itself, but a launcher has " +
-                "started several of us (" + launcher + "): leave out --np or the launcher"};
+                "started several of us (" + std::string(several) +
+                "): leave out --np or the launcher"};
   }
-  constexpr std::array kRanks = {"RANK",         "WORLD_SIZE",   "OMPI_COMM_WORLD_RANK",
-                                 "PMI_RANK",     "SLURM_NTASKS", "SLURM_PROCID",
-                                 "MV2_COMM_WORLD_RANK"};
-  const auto has = [&](const char* name) { return Has(environment, name); };
-  if (launcher.empty() && std::none_of(kRanks.begin(), kRanks.end(), has)) {
+  if (local_ranks == 0 && !launcher_seen) {
     return {Code::kInvalidArgument,
             "how many ranks? Give --np N to fork N ranks on this machine, or start the ranks with "
             "torchrun, mpirun or srun, or each with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT"};

@@ -5,8 +5,7 @@
 #define OPTIREDUCE_EXAMPLES_BENCH_LAUNCHER_H_
 
 #include <functional>
-#include <span>
-#include <string>
+#include <string_view>
 
 #include "optireduce/communicator.h"
 #include "optireduce/status.h"
@@ -20,9 +19,9 @@ inline constexpr int kExitBadInput = 2;  // flags, environment, configuration
 inline constexpr int kExitWrong = 3;     // every rank ended well, with wrong elements
 
 // Refuses to fork ranks in each of the processes that mpirun or srun has started, and to run
-// without any word of how many ranks there are. `environment` is "NAME=VALUE" strings; local_ranks
-// 0: none are to be forked.
-Status CheckLaunch(std::span<const std::string> environment, int local_ranks);
+// without any word of how many ranks there are. The first two are LauncherSeen()'s; local_ranks 0:
+// none are to be forked.
+Status CheckLaunch(bool launcher_seen, std::string_view several, int local_ranks);
 
 // Forks `ranks` processes of one group that meets on a loopback port, which is open before the
 // first fork: no other job can take it in between. Each calls `body` with its rank, world size and

@@ -17,16 +17,8 @@
 #include "examples/bench/sizes.h"
 #include "optireduce/communicator.h"
 
-extern char** environ;
-
 namespace optireduce::bench {
 namespace {
-
-std::vector<std::string> Environment() {
-  std::vector<std::string> entries;
-  for (char** entry = environ; *entry != nullptr; ++entry) entries.emplace_back(*entry);
-  return entries;
-}
 
 RunInfo InfoOf(const Communicator& communicator) {
   RunInfo info;
@@ -100,7 +92,9 @@ std::vector<std::string> Faults(const CommandLine& line) {
     if (!status.ok()) faults.push_back(status.text());
   };
   const Options& options = line.options;
-  if (!options.print_config) add(CheckLaunch(Environment(), options.local_ranks));
+  std::string several;
+  const bool launcher_seen = LauncherSeen(&several);
+  if (!options.print_config) add(CheckLaunch(launcher_seen, several, options.local_ranks));
   add(CheckMemory(options));
   if (options.local_ranks > 0) {
     for (const std::string& path : {options.json_path, options.csv_path, options.trace_path}) {

@@ -89,7 +89,9 @@ void Job::Start(Rank rank) {
   engine.tag = settings.security_tag;
   // As the communicator has it.
   engine.check = settings.security_check != CheckMode::kOff;
-  engine.on_failure = [this, rank](const Status& cause) { OnFailure(rank, cause); };
+  engine.on_failure = [this, rank](const Status& cause, bool found_here) {
+    if (found_here) OnFailure(rank, cause);
+  };
   engine.on_call_end = [this, rank](std::shared_ptr<Call> call) { OnCallEnd(rank, call); };
   node.engine = std::make_unique<Engine>(std::move(engine), node.port.get());
   network_->SetWake(rank, [this, rank] { TurnBy(rank, world_->now()); });

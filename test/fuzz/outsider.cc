@@ -28,7 +28,7 @@ class Job {
     for (auto& port : ports_) port = std::make_unique<FakePort>();
     for (Rank r = 0; r < kRanks; ++r) {
       EngineOptions options = TestOptions(r, kRanks, TestSettings());
-      options.on_failure = [](const Status&) { OR_CHECK(false); };
+      options.on_failure = [](const Status&, bool) { OR_CHECK(false); };
       options.on_call_end = [this](const std::shared_ptr<Call>&) { ++ended_; };
       engines_[r] = std::make_unique<Engine>(std::move(options), ports_[r].get());
       tensors_[r].resize(count);

@@ -250,6 +250,23 @@ Status Faulty(const std::vector<std::string>& faults) {
 
 }  // namespace
 
+bool LauncherSeen(EnvironmentView environment, std::string* several) {
+  const Place hand{"torchrun", Read(environment, "RANK"), Read(environment, "WORLD_SIZE"), {}};
+  const Place slurm = SlurmPlace(environment);
+  const std::array mpi = MpiPlaces(environment);
+  several->clear();
+  bool seen = FindVariable(environment, "SLURM_PROCID").has_value();
+  for (const Place& place : {mpi[0], mpi[1], mpi[2], slurm, hand}) {
+    seen = seen || place.rank.text || place.world.text;
+    // An allocation has room for tasks and starts none.
+    const bool started = place.world.name != "SLURM_NTASKS" || place.rank.text;
+    if (several->empty() && started && Count(place.world).value_or(1) > 1) {
+      *several = place.world.Shown();
+    }
+  }
+  return seen;
+}
+
 Result<Launch> LaunchFrom(EnvironmentView environment, const ExplicitLaunch& explicit_values) {
   std::vector<std::string> faults;
   const Place place = ChoosePlace(environment, explicit_values, faults);

@@ -47,6 +47,10 @@ struct ExplicitLaunch {
 // itself. All faults come in one status.
 Result<Launch> LaunchFrom(EnvironmentView environment, const ExplicitLaunch& explicit_values);
 
+// Whether any of these variables is there. `several`: the one, with its value, of whoever started
+// more than one process; else empty. Nothing is refused.
+bool LauncherSeen(EnvironmentView environment, std::string* several);
+
 }  // namespace optireduce::control
 
 #endif  // OPTIREDUCE_TRANSPORT_CONTROL_LAUNCH_H_

@@ -97,6 +97,12 @@ struct CommunicatorOptions {
   int listen_fd = -1;
 };
 
+// Whether the environment says which rank this process is, or how many there are (torchrun's,
+// mpirun's or srun's variables); for programs that can also start their ranks themselves. `several`
+// gets the variable of a launcher that started more than one process, such as
+// "OMPI_COMM_WORLD_SIZE=4"; else it is empty.
+bool LauncherSeen(std::string* several);
+
 struct PeerStats {
   std::string address;
   std::uint64_t packets_sent = 0;

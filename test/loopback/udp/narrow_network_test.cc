@@ -2,15 +2,11 @@
 // Skipped where the process may not make one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <net/if.h>
-#include <sched.h>
-#include <sys/ioctl.h>
 
 #include <cstdlib>
-#include <functional>
-#include <thread>
 
 #include "test/loopback/udp/port_group.h"
+#include "test/support/net_namespace.h"
 
 namespace optireduce::test {
 namespace {
@@ -18,29 +14,10 @@ namespace {
 using ::testing::Contains;
 using ::testing::HasSubstr;
 
-// Runs `body` on a thread of a new network namespace with loopback up and of this MTU; false where
-// that is not allowed.
-bool InNamespace(int mtu, const std::function<void()>& body) {
-  bool entered = false;
-  std::thread thread([&] {
-    if (unshare(CLONE_NEWNET) != 0) return;
-    const FileDescriptor control(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-    ifreq request{};
-    request.ifr_name[0] = 'l';
-    request.ifr_name[1] = 'o';
-    request.ifr_mtu = mtu;
-    if (ioctl(control.get(), SIOCSIFMTU, &request) != 0) return;
-    request.ifr_flags = IFF_UP | IFF_LOOPBACK | IFF_RUNNING;
-    if (ioctl(control.get(), SIOCSIFFLAGS, &request) != 0) return;
-    entered = true;
-    body();
-  });
-  thread.join();
-  return entered;
-}
+using ::optireduce::testing::InNetNamespace;
 
 TEST(NarrowNetworkTest, PacketsAboveThePathMtuAreRefusedAndNotFragmented) {
-  const bool entered = InNamespace(1400, [] {
+  const bool entered = InNetNamespace("ip link set lo mtu 1400", [] {
     PortGroup group(2, {});  // believes in 1500
     const bool gso = group[0].gso();
     const SuperPacket large(10, 1472, 100, 1);
@@ -62,7 +39,7 @@ TEST(NarrowNetworkTest, PacketsAboveThePathMtuAreRefusedAndNotFragmented) {
 }
 
 TEST(NarrowNetworkTest, NoRouteIsLoss) {
-  const bool entered = InNamespace(1500, [] {
+  const bool entered = InNetNamespace("ip link set lo mtu 1500", [] {
     PortGroup group(2, {});
     const Endpoint peers[] = {group[0].local_endpoint(), *Endpoint::Parse("192.0.2.1:9"),
                               group[1].local_endpoint()};
@@ -82,7 +59,7 @@ TEST(NarrowNetworkTest, NoRouteIsLoss) {
 TEST(NarrowNetworkTest, ABusyNetworkKeepsTheRestQueued) {
   for (const bool gso : {true, false}) {
     bool shaped = false;
-    const bool entered = InNamespace(1500, [&] {
+    const bool entered = InNetNamespace("ip link set lo mtu 1500", [&] {
       shaped = std::system("tc qdisc add dev lo root tbf rate 100mbit burst 70kb limit 4mb "
                            "2>/dev/null") == 0;
       if (!shaped) return;

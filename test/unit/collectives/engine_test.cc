@@ -36,7 +36,9 @@ struct Joined {
       options.on_call_end = [this, r](const std::shared_ptr<Call>& call) {
         ended.emplace_back(r, call);
       };
-      options.on_failure = [this](const Status& cause) { failures.push_back(cause); };
+      options.on_failure = [this](const Status& cause, bool found_here) {
+        (found_here ? failures : told).push_back(cause);
+      };
       engines.push_back(std::make_unique<Engine>(std::move(options), ports[r].get()));
     }
   }
@@ -54,7 +56,8 @@ struct Joined {
   std::vector<std::unique_ptr<FakePort>> ports;
   std::vector<std::unique_ptr<Engine>> engines;
   std::vector<std::pair<Rank, std::shared_ptr<Call>>> ended;
-  std::vector<Status> failures;
+  std::vector<Status> failures;  // found here
+  std::vector<Status> told;
   Instant now = InstantFromNanos(1'000'000'000);
 };
 
@@ -138,7 +141,9 @@ struct OneCell : ::testing::Test {
       EXPECT_EQ(port.queued(), 0U) << "a queued packet may point into the caller's memory";
       ended.push_back(ended_call);
     };
-    options.on_failure = [this](const Status& cause) { failures.push_back(cause); };
+    options.on_failure = [this](const Status& cause, bool found_here) {
+        (found_here ? failures : told).push_back(cause);
+      };
     engine = std::make_unique<Engine>(std::move(options), &port);
   }
   void Turn(Duration pause = Duration{0}) {
@@ -165,7 +170,8 @@ struct OneCell : ::testing::Test {
   TestCall call;
   std::unique_ptr<Engine> engine;
   std::vector<std::shared_ptr<Call>> ended;
-  std::vector<Status> failures;
+  std::vector<Status> failures;  // found here
+  std::vector<Status> told;
   Instant now = InstantFromNanos(1'000'000'000);
 };
 
@@ -388,6 +394,8 @@ TEST_F(OneCell, APostedFailureIsNotReportedBack) {
   ASSERT_EQ(ended.size(), 1U);
   EXPECT_EQ(ended[0]->report.status.text(), "by a peer");
   EXPECT_TRUE(failures.empty());
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_EQ(told[0].text(), "by a peer");
 }
 
 TEST_F(OneCell, AFailureWaitsForTheBusyNetwork) {
