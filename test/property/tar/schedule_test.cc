@@ -26,11 +26,11 @@ std::vector<std::uint32_t> Worlds() {
   return worlds;
 }
 
-// All of them in small worlds; in large ones the ends, the halves and some that divide nothing.
+// All of them up to 128 ranks; beyond, the ends, the halves and some that divide nothing.
 std::set<std::uint32_t> Incasts(std::uint32_t ranks) {
   const std::uint32_t most = std::max(ranks - 1, 1U);
   std::set<std::uint32_t> incasts;
-  if (ranks <= 33) {
+  if (ranks <= 128) {
     for (std::uint32_t incast = 1; incast <= most; ++incast) incasts.insert(incast);
     return incasts;
   }
