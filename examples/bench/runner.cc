@@ -88,7 +88,7 @@ Status Runner::MeasureRow(Row* row) {
     OR_RETURN_IF_ERROR(Iterate(*row, values, check, &tally));
     Show(*row, std::to_string(i + 1) + " of " + std::to_string(options_.iterations));
   }
-  return Collect(tally, row);
+  return Collect(communicator_, tally, row);
 }
 
 Status Runner::WarmUp(const Row& row, const Values& values) {
@@ -142,51 +142,17 @@ Status Runner::PublishTrace() {
   std::vector<double> all(own.size() * static_cast<std::size_t>(communicator_.size()));
   std::copy(own.begin(), own.end(),
             all.begin() + static_cast<std::ptrdiff_t>(own.size()) * communicator_.rank());
-  OR_RETURN_IF_ERROR(Combine(all.data(), all.size(), DataType::kFloat64, ReduceOp::kSum));
+  OR_RETURN_IF_ERROR(
+      Combine(communicator_, all.data(), all.size(), DataType::kFloat64, ReduceOp::kSum));
   if (publisher_ == nullptr) return Status::Ok();
   return publisher_->WriteTrace(spans_.Json(all, publisher_->hosts()));
 }
 
-Status Runner::Collect(const Tally& tally, Row* row) {
-  row->samples_us = tally.durations_us;
-  OR_RETURN_IF_ERROR(Combine(row->samples_us.data(), row->samples_us.size(), DataType::kFloat64,
-                             ReduceOp::kMax));
-  std::array<std::uint64_t, 3> most = {tally.late_entries, tally.lost_entries,
-                                       tally.divergent_ops};
-  OR_RETURN_IF_ERROR(Combine(most.data(), most.size(), DataType::kInt64, ReduceOp::kMax));
-  std::array<std::uint64_t, 1> sum = {tally.findings.wrong};
-  OR_RETURN_IF_ERROR(Combine(sum.data(), sum.size(), DataType::kInt64, ReduceOp::kSum));
-  std::array<double, 1> cpu_s = {tally.cpu_s};
-  OR_RETURN_IF_ERROR(Combine(cpu_s.data(), cpu_s.size(), DataType::kFloat64, ReduceOp::kSum));
-  std::array<double, 1> error = {tally.findings.max_relative_error};
-  OR_RETURN_IF_ERROR(Combine(error.data(), error.size(), DataType::kFloat64, ReduceOp::kMax));
-  row->entries = tally.entries;
-  row->late_entries = most[0];
-  row->lost_entries = most[1];
-  row->divergent_ops = most[2];
-  if (tally.checked > 0) {
-    row->wrong = sum[0];
-    row->max_relative_error = error[0];
-  }
-  const double gigabytes =
-      static_cast<double>(row->bytes) * static_cast<double>(row->samples_us.size()) / 1e9;
-  row->cpu_s_per_gb = gigabytes > 0 ? cpu_s[0] / gigabytes : 0;
-  return Status::Ok();
-}
-
 Status Runner::AnyRank(bool mine, bool* anyone) {
   std::uint8_t flag = mine ? 1 : 0;
-  OR_RETURN_IF_ERROR(Combine(&flag, 1, DataType::kUInt8, ReduceOp::kMax));
+  OR_RETURN_IF_ERROR(Combine(communicator_, &flag, 1, DataType::kUInt8, ReduceOp::kMax));
   *anyone = flag != 0;
   return Status::Ok();
-}
-
-Status Runner::Combine(void* values, std::size_t count, DataType type, ReduceOp op) {
-  AllReduceOptions exact;
-  exact.mode = Mode::kExact;
-  Work work = communicator_.AllReduce(values, values, count, type, op, exact);
-  const Report& report = work.Wait();
-  return report.outcome == Report::Outcome::kFailed ? report.status : Status::Ok();
 }
 
 void Runner::Show(const Row& row, const std::string& what) {

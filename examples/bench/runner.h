@@ -15,6 +15,7 @@
 #include "examples/bench/publisher.h"
 #include "examples/bench/row.h"
 #include "examples/bench/spans.h"
+#include "examples/bench/tally.h"
 #include "examples/bench/values.h"
 #include "optireduce/communicator.h"
 
@@ -32,26 +33,12 @@ class Runner {
   std::uint64_t wrong() const { return wrong_; }
 
  private:
-  // What one rank adds up over the iterations of a row.
-  struct Tally {
-    std::vector<double> durations_us;
-    Values::Findings findings;
-    std::uint64_t checked = 0;
-    std::uint64_t entries = 0;
-    std::uint64_t late_entries = 0;
-    std::uint64_t lost_entries = 0;
-    std::uint64_t divergent_ops = 0;
-    double cpu_s = 0;
-  };
-
   Status MakeTensors();
   Status MeasureRow(Row* row);
   Status WarmUp(const Row& row, const Values& values);
   Status Iterate(const Row& row, const Values& values, bool check, Tally* tally);
-  Status Collect(const Tally& tally, Row* row);
   // Also the barrier before an iteration: true on every rank when it is so on one.
   Status AnyRank(bool mine, bool* anyone);
-  Status Combine(void* values, std::size_t count, DataType type, ReduceOp op);
   void Show(const Row& row, const std::string& what);
   // Gathers the spans of all ranks at rank 0.
   Status PublishTrace();
