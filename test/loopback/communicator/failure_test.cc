@@ -158,6 +158,35 @@ TEST(Stopped, RankIsNamedAfterTheOpTimeout) {
 }
 
 // A stopped rank costs a bounded op its bound and its grace. When it goes on, the job does.
+// The time of one call, not that of the group: seconds where others have half a minute.
+TEST(Timeout, OfACallIsItsOwnAndNamesWhoHasNotCalled) {
+  Job job(2, {{"op_timeout", "100s"}});
+  SharedFlag over(1);
+  job.Run([&](int rank) {
+    const auto comm = job.Make(rank);
+    ASSERT_TRUE(comm);
+    EXPECT_TRUE(comm->Barrier().ok());
+    if (rank == 1) {
+      AwaitFlag(over[0], 1);
+      return;
+    }
+    std::vector<float> tensor(10);
+    AllReduceOptions options;
+    options.timeout = milliseconds(300);
+    const std::int64_t start = HostNanos();
+    Work work = comm->AllReduce(tensor.data(), tensor.data(), tensor.size(), kFloat, kSum, options);
+    const Report report = work.Wait();
+    const std::int64_t took = HostNanos() - start;
+    over[0] = 1;
+    ASSERT_EQ(report.outcome, Report::Outcome::kFailed);
+    EXPECT_EQ(report.status.code(), Code::kTimeout);
+    EXPECT_TRUE(Has(report.status.ToString(), "300 ms")) << report.status.ToString();
+    EXPECT_TRUE(Has(report.status.ToString(), "rank 1")) << report.status.ToString();
+    EXPECT_GE(took, 300'000'000);
+    EXPECT_LE(took, 2 * kSecond + 300'000'000);
+  });
+}
+
 TEST(Stopped, RankHoldsUpNoBoundedOp) {
   constexpr int kRanks = 4;
   constexpr int kOps = 8;

@@ -1,9 +1,12 @@
 // Settings that change what is on the wire or how it gets there, and those that ranks must share.
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
+#include <mutex>
 #include <ostream>
 
 #include "test/loopback/communicator/job.h"
@@ -157,6 +160,43 @@ TEST(JobKey, OfAFileLetsTheRanksIn) {
       EXPECT_FALSE(Has(view.value, kKey)) << "the key itself is shown";
     }
   });
+}
+
+// The key as it stands in the file, as base64, and as bytes.
+bool ShowsKey(const std::string& text) {
+  return Has(text, "aaaaaaaa") || Has(text, "qqqqqqqq") || Has(text, "\xaa\xaa\xaa\xaa");
+}
+
+TEST(JobKey, IsInNoLogStateOrFlightRecord) {
+  const KeyFile key(kKey);
+  std::string shown;
+  ::testing::internal::CaptureStderr();
+  {
+    Job job(2, {{"job_key_file", key.path()},
+                {"log.level", "debug"},
+                {"log.ops", "on"},
+                {"state.signal", "usr2"}});
+    std::atomic<int> looked{0};
+    std::mutex mutex;
+    job.RunThreads([&](int rank) {
+      const auto comm = job.Make(rank);
+      ASSERT_TRUE(comm);
+      EXPECT_TRUE(comm->Barrier().ok());
+      {
+        const std::lock_guard lock(mutex);
+        shown += comm->FlightRecord() + comm->transport();
+      }
+      if (++looked == 2) kill(getpid(), SIGUSR2);
+      SleepFor(milliseconds(100 * TimeScale()));
+      comm->Abort(Status(Code::kAborted, "on purpose"));
+      EXPECT_FALSE(comm->Barrier().ok());
+    });
+  }
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(Has(log, "state of rank ")) << log;
+  EXPECT_TRUE(Has(log, "op: ")) << log;
+  EXPECT_FALSE(ShowsKey(log + shown));
+  EXPECT_TRUE(ShowsKey("x" + kKey)) << "the search itself";
 }
 
 TEST(JobKey, ThatIsWrongKeepsARankOut) {

@@ -129,7 +129,7 @@ TEST_P(LauncherTest, ItsWholeSetIsEnough) {
 }
 
 TEST_P(LauncherTest, HalfOfItAndNonsenseAreNamed) {
-  for (const std::size_t lacking : {0, 1}) {
+  for (const std::size_t lacking : {0U, 1U}) {
     Environment half = With(*GetParam());
     const std::string name = half[lacking].substr(0, half[lacking].find('='));
     half.erase(half.begin() + static_cast<std::ptrdiff_t>(lacking));
