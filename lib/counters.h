@@ -61,6 +61,9 @@ enum class Counter : std::size_t {
   kSilenceReleases,
   kTurns,
   kLongTurns,
+  kPathsSuspected,
+  kPathsNarrowed,
+  kChangeovers,
 };
 
 struct CounterRow {
@@ -99,7 +102,8 @@ inline constexpr std::array kCounterRows = {
     CounterRow{Counter::kSetsSent, "sets_sent", "messages",
                "SETS messages sent: who is in the incomplete cells of this rank's shard."},
     CounterRow{Counter::kProbesSent, "probes_sent", "messages",
-               "PROBE messages sent before the first op, answers included."},
+               "PROBE messages sent, answers included: before the first op, and later where a path "
+               "seems to lose large packets."},
     CounterRow{Counter::kAccepted, "accepted", "packets",
                "Verdict: taken: added to a sum, placed in the output, obeyed, or answered."},
     CounterRow{Counter::kWaited, "waited", "packets",
@@ -155,6 +159,13 @@ inline constexpr std::array kCounterRows = {
     CounterRow{Counter::kLongTurns, "long_turns", "events",
                "Turns that began far later than asked (a busy or paused machine); input is read "
                "before timers act."},
+    CounterRow{Counter::kPathsSuspected, "paths_suspected", "events",
+               "Times that this rank asked a path whether it still carries full packets."},
+    CounterRow{Counter::kPathsNarrowed, "paths_narrowed", "events",
+               "Times that a path from this rank turned out to carry less than before: its MTU "
+               "has shrunk."},
+    CounterRow{Counter::kChangeovers, "changeovers", "events",
+               "Times that all ranks agreed to use smaller packets from one op on."},
 };
 
 inline constexpr std::size_t kCounters = kCounterRows.size();
@@ -166,7 +177,7 @@ constexpr bool RowsMatch() {
     if (kCounterRows[i].counter != static_cast<Counter>(i)) return false;
     if (kCounterRows[i].name.empty() || kCounterRows[i].help.empty()) return false;
   }
-  return kCounterRows.back().counter == Counter::kLongTurns;
+  return kCounterRows.back().counter == Counter::kChangeovers;
 }
 static_assert(RowsMatch(), "kCounterRows lists each Counter once, in the order of the enum");
 

@@ -41,6 +41,8 @@ enum class Event : std::uint16_t {
   kLongTurn,
   kPeerLost,
   kGroupFailed,
+  kPathSuspected,
+  kPathNarrowed,
 };
 
 // An event's name in the dump, and the names of its two integers ("" when it has none).
@@ -72,6 +74,8 @@ inline constexpr std::array kEventRows = {
     EventRow{Event::kLongTurn, "long_turn", "late_ns", ""},
     EventRow{Event::kPeerLost, "peer_lost", "", ""},
     EventRow{Event::kGroupFailed, "group_failed", "code", ""},
+    EventRow{Event::kPathSuspected, "path_suspected", "bytes", ""},
+    EventRow{Event::kPathNarrowed, "path_narrowed", "from_bytes", "to_bytes"},
 };
 
 namespace flight_recorder_internal {
@@ -80,7 +84,7 @@ constexpr bool RowsMatch() {
   for (std::size_t i = 0; i < kEventRows.size(); ++i) {
     if (kEventRows[i].event != static_cast<Event>(i) || kEventRows[i].name.empty()) return false;
   }
-  return kEventRows.back().event == Event::kGroupFailed;
+  return kEventRows.back().event == Event::kPathNarrowed;
 }
 static_assert(RowsMatch(), "kEventRows lists each Event once, in the order of the enum");
 

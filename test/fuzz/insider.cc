@@ -131,7 +131,7 @@ class Victim {
   void SendAny(Input& input) {
     const Rank from = 1 + input.Below(2);
     const auto type = static_cast<std::uint8_t>(1 + input.Below(wire::kMessageTypes));
-    const auto flags = static_cast<std::uint8_t>(input.Below(8));
+    const auto flags = input.Number<std::uint8_t>();
     const auto shard = static_cast<std::uint16_t>(input.Below(kRanks));
     const OpNumber called = engine_.group().called();
     const OpNumber op = Widen(static_cast<std::uint32_t>(called) + input.Below(12) - 4, called);

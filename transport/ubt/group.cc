@@ -18,6 +18,10 @@ std::size_t SlotCount(const GroupSettings& settings) {
   return std::bit_ceil(std::size_t{3} * settings.ops_behind_max + 2);
 }
 
+std::uint32_t PacketBytes(std::uint32_t cell_bytes) {
+  return static_cast<std::uint32_t>(wire::kHeaderBytes) + cell_bytes;
+}
+
 LinkSettings ForLink(const GroupSettings& settings) {
   return {settings.first_number, settings.credit_start_packets, settings.credit_max_packets};
 }
@@ -36,6 +40,12 @@ Group::Group(GroupSettings settings, PayloadActions* actions, Counters* counters
       late_(settings_.ranks, 0),
       control_(std::size_t{settings_.ranks} * 16 + 64),
       ends_(slots_.size()),
+      watch_(settings_.rank, settings_.ranks, {PacketBytes(settings_.cell_bytes)},
+             PairProbe::Asks::kWhenTold),
+      watched_bytes_(0),
+      narrowings_(settings_.ranks),
+      pieces_(settings_.cell_bytes),
+      cell_sizes_{{0, settings_.cell_bytes}},
       called_(settings_.ops_before),
       done_(settings_.ops_before),
       oldest_(settings_.ops_before + 1),
@@ -153,8 +163,9 @@ void Group::AskToSettle(Instant now) {
 // the order in which it comes back, and the oldest op can always go on.
 bool Group::EnsureOpen(OpNumber number, Rank by, const OpSpec& spec, Instant now) {
   if (number != newest_ + 1 || number - oldest_ >= slots_.size()) return false;
+  if (opens_held_) return false;
   const Grid grid(spec.count, static_cast<std::uint32_t>(ElementBytes(spec.type)),
-                  settings_.ranks, settings_.cell_bytes);
+                  settings_.ranks, CellBytesOf(number));
   if (!actions_->OpenShard(number, spec, grid)) {
     counters_->Add(Counter::kArenaFull);
     Note(now, Event::kArenaFull, number, by);
@@ -398,6 +409,7 @@ void Group::OnReceiveOverflow(std::uint64_t drops, Instant now) {
 }
 
 std::string Group::DescribeRoom() const {
+  if (opens_held_) return "rank 0, to decide on the packet size";
   std::string text;
   const OpNumber number = called_ + 1;
   for (Rank r = 0; r < settings_.ranks; ++r) {
@@ -433,10 +445,10 @@ std::string Group::DescribeWaiting(OpNumber number) const {
     if (op.data_lacking[r] > 0 && !op.OwnShardClosed()) {
       add(r, "sent " + std::to_string(op.own_cells - op.data_lacking[r]) + " of " +
                  std::to_string(op.own_cells) + " contributions of " +
-                 std::to_string(settings_.cell_bytes) + " bytes");
+                 std::to_string(CellBytesOf(number)) + " bytes");
     } else if (op.lacking[r] > 0) {
       add(r, "sent " + std::to_string(cells - op.lacking[r]) + " of " + std::to_string(cells) +
-                 " results of " + std::to_string(settings_.cell_bytes) + " bytes");
+                 " results of " + std::to_string(CellBytesOf(number)) + " bytes");
     }
   }
   return text;

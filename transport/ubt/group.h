@@ -4,8 +4,9 @@
 //
 // Threads: one at a time, whoever turns the engine.
 //
-// The code is in four files: group.cc (ops: call, open, finish, retire), group_receive.cc (one
-// handler per message), group_send.cc (what goes out next), group_timers.cc (deadlines, repair).
+// The code is in five files: group.cc (ops: call, open, finish, retire), group_receive.cc (one
+// handler per message), group_send.cc (what goes out next), group_timers.cc (deadlines, repair),
+// group_paths.cc (paths that narrow, and the change to smaller cells).
 #ifndef OPTIREDUCE_TRANSPORT_UBT_GROUP_H_
 #define OPTIREDUCE_TRANSPORT_UBT_GROUP_H_
 
@@ -25,7 +26,9 @@
 #include "transport/ubt/link.h"
 #include "transport/ubt/op_spec.h"
 #include "transport/ubt/op_state.h"
+#include "transport/ubt/pair_probe.h"
 #include "transport/ubt/payload_actions.h"
+#include "transport/ubt/pieces.h"
 #include "transport/wire/message.h"
 
 namespace optireduce::ubt {
@@ -35,7 +38,10 @@ struct GroupSettings {
   std::uint32_t ranks = 1;
   std::uint32_t group_id = 0;
   std::uint16_t epoch = 0;
-  std::uint32_t cell_bytes = 1440;    // payload of a full cell
+  std::uint32_t cell_bytes = 1440;    // payload of a full cell, until it is changed
+  // Packet sizes to ask a path for that seems to have narrowed, falling; those of a full cell and
+  // above are passed over. Empty: no path is asked.
+  std::vector<std::uint32_t> probe_bytes;
   std::uint32_t burst_cells_max = 44;  // of one super-packet
   std::uint64_t op_bytes_max = 0;      // larger ops are refused
   std::uint32_t ops_behind_max = 8;
@@ -74,6 +80,7 @@ struct SendOrder {
   Rank shard = 0;
   std::array<Cell, kBurstCellsLimit> cells;
 
+  std::size_t filling_bytes = 0;  // zeros behind the control message, of a probe
   std::size_t control_bytes = 0;  // header (without tag) and body; 0: none
   OpNumber control_op = 0;
   PacketNumber control_number = 0;
@@ -88,6 +95,13 @@ struct OpEnd {
   LossLedger ledger;
   Instant deadline = kNever;   // of a bounded op
   Instant ended_at{};
+};
+
+// A path from here that carries less than it did, in whole packets.
+struct Narrowing {
+  Rank peer = 0;
+  std::uint32_t from_bytes = 0;
+  std::uint32_t to_bytes = 0;
 };
 
 enum class Admission : std::uint8_t { kAdmitted, kNoRoomYet };
@@ -137,6 +151,17 @@ class Group {
   void OnTime(bool idle, Instant now);
   // When OnTime must be called next at the latest.
   Instant NextWake() const { return next_wake_; }
+
+  // ---- Paths that narrow -------------------------------------------------------------------
+  // The next one that was found.
+  std::optional<Narrowing> NextNarrowing();
+  // From the first question of a changeover to its decision no further op is opened here. Gives
+  // the newest that is.
+  OpNumber HoldOpens();
+  void ReleaseOpens();
+  // Ops from `first` on have full cells of this payload. Fails the group where one is open already.
+  void ChangeCellBytes(OpNumber first, std::uint32_t cell_bytes);
+  std::uint32_t CellBytesOf(OpNumber op) const;
 
   // ---- To look at --------------------------------------------------------------------------
   const Link& link(Rank peer) const { return links_[peer]; }
@@ -223,12 +248,23 @@ class Group {
   bool FillNew(Rank peer, std::uint32_t most, bool idle, Instant now, SendOrder* out);
   void FillResults(OpState& op, Rank peer, std::uint32_t most, Instant now, SendOrder* out);
   void FillData(OpState& op, Rank peer, std::uint32_t most, Instant now, SendOrder* out);
-  void AddCell(OpState& op, Stage stage, Rank peer, CellIndex cell, bool repeat, Instant now,
+  bool AddCell(OpState& op, Stage stage, Rank peer, CellIndex cell, bool repeat, Instant now,
                SendOrder* out);
+  void AddPacket(OpState& op, Stage stage, Rank peer, CellIndex cell, std::uint8_t flags,
+                 Instant now, SendOrder* out);
   bool ReportDue(const Link& link, Instant now) const;
   void WriteReportMessage(Rank peer, std::uint8_t flags, Instant now, SendOrder* out);
   wire::ReportBlock MakeReport(Link& link, Instant now);
   void NoteReported(Link& link, Instant now);
+
+  // group_paths.cc
+  void Suspect(Rank peer, Instant now);
+  bool NextProbe(Instant now, SendOrder* out);
+  Counter OnProbe(Rank sender, const wire::Header& header, std::span<const std::byte> body,
+                  Instant now);
+  void OnPathKnown(Rank peer, Instant now);
+  bool TakePiece(const wire::Header& header, OpNumber op, Stage stage, std::size_t cell_bytes,
+                 std::span<const std::byte>* payload);
 
   // group_timers.cc
   void RunOpClocks(Instant now);
@@ -262,6 +298,16 @@ class Group {
   std::vector<std::uint8_t> late_;  // by rank: the late rule holds
   RingQueue<ControlItem> control_;
   RingQueue<OpEnd> ends_;
+  PairProbe watch_;
+  std::uint32_t watched_bytes_;  // the packet size that `watch_` doubts
+  RingQueue<Narrowing> narrowings_;
+  Pieces pieces_;
+  struct CellSize {
+    OpNumber first = 0;
+    std::uint32_t bytes = 0;
+  };
+  std::vector<CellSize> cell_sizes_;  // by first op, rising; of the oldest op and all after it
+  bool opens_held_ = false;
 
   OpNumber called_;     // the last op this rank's caller called
   OpNumber done_;       // all up to this one have ended here

@@ -54,8 +54,9 @@ Counter Group::OnPacket(const wire::Header& header, OpNumber op, PacketNumber nu
       return OnReport(link, sender, header, number, body, now);
     case MessageType::kNotYet:
       return OnNotYet(sender, header, op, body, now);
-    case MessageType::kStatement:
     case MessageType::kProbe:
+      return OnProbe(sender, header, body, now);
+    case MessageType::kStatement:
       break;
   }
   return Counter::kUnexpected;
@@ -140,13 +141,17 @@ Counter Group::OnData(Link& link, Rank sender, const wire::Header& header, OpNum
   if (!IsOpen(number)) return RefuseForRoom(link, now);
   OpState& op = At(number);
   const CellIndex cell = header.cell;
-  if (cell >= op.own_cells ||
-      payload.size() != std::size_t{op.grid.CellElements(settings_.rank, cell)} *
-                            op.grid.element_bytes()) {
-    return Counter::kMalformed;
-  }
+  if (cell >= op.own_cells) return Counter::kMalformed;
+  const std::size_t bytes =
+      std::size_t{op.grid.CellElements(settings_.rank, cell)} * op.grid.element_bytes();
+  const bool piece = (header.flags & wire::kFlagPiece) != 0;
+  if (!piece && payload.size() != bytes) return Counter::kMalformed;
   if (op.received.Test(sender, cell)) return Counter::kDuplicate;
   if (op.closed.Test(cell)) return Counter::kLate;
+  if (piece) {
+    if (!TakePiece(header, number, Stage::kScatter, bytes, &payload)) return Counter::kMalformed;
+    if (payload.empty()) return Counter::kWaited;
+  }
   if (!op.opened_from.Test(sender)) {
     // A contribution counts only after its sender's OPEN was compared: until then it waits.
     StagedId& waiting = op.data_staged[op.OwnIndex(sender, cell)];
@@ -184,6 +189,7 @@ Counter Group::OnData(Link& link, Rank sender, const wire::Header& header, OpNum
   }
   link.ask_backoff = 0;
   link.gaps_in_vain = 0;
+  if (op.grid.CellIsFull(settings_.rank, cell) || op.own_cells == 1) link.full_in_vain = 0;
   link.refused_backoff = 0;
   Advance(op, cell, now);
   return verdict;
@@ -196,14 +202,18 @@ Counter Group::OnResult(Link& link, Rank sender, const wire::Header& header, OpN
   if (!IsOpen(number)) return RefuseForRoom(link, now);
   OpState& op = At(number);
   const CellIndex cell = header.cell;
-  if (cell >= op.grid.Cells(sender) ||
-      payload.size() !=
-          std::size_t{op.grid.CellElements(sender, cell)} * op.grid.element_bytes()) {
-    return Counter::kMalformed;
-  }
+  if (cell >= op.grid.Cells(sender)) return Counter::kMalformed;
+  const std::size_t bytes =
+      std::size_t{op.grid.CellElements(sender, cell)} * op.grid.element_bytes();
+  const bool piece = (header.flags & wire::kFlagPiece) != 0;
+  if (!piece && payload.size() != bytes) return Counter::kMalformed;
   const std::size_t flat = op.grid.Flat(sender) + cell;
   if (op.held.Test(flat) || op.result_staged[flat] != kNotStaged) return Counter::kDuplicate;
   if (op.finished) return Counter::kLate;
+  if (piece) {
+    if (!TakePiece(header, number, Stage::kBroadcast, bytes, &payload)) return Counter::kMalformed;
+    if (payload.empty()) return Counter::kWaited;
+  }
   const bool complete = (header.flags & wire::kFlagComplete) != 0;
   if (complete) {
     op.open_covered.Set(sender);
@@ -214,6 +224,7 @@ Counter Group::OnResult(Link& link, Rank sender, const wire::Header& header, OpN
   op.result_seen[sender] = std::max(op.result_seen[sender], cell + 1);
   link.ask_backoff = 0;
   link.gaps_in_vain = 0;
+  if (op.grid.CellIsFull(sender, cell) || op.grid.Cells(sender) == 1) link.full_in_vain = 0;
   link.refused_backoff = 0;
   if (!op.called || (!complete && !op.set_known.Test(flat))) {
     const StagedId id = actions_->Stage(payload);
@@ -312,6 +323,7 @@ Counter Group::OnNack(Link& link, Rank sender, const wire::Header& header, OpNum
       any |= RepeatResults(op, sender, range, seen, link, old);
     }
   }
+  if (any && (header.flags & wire::kFlagInVain) != 0) Suspect(sender, now);
   if (!any && nack.stage == Stage::kBroadcast && !op.OwnShardClosed()) {
     answer(wire::NotYet::Reason::kHeld);
   }

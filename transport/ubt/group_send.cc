@@ -17,8 +17,9 @@ using wire::MessageType;
 bool Group::NextSend(bool idle, Instant now, SendOrder* out) {
   out->cell_count = 0;
   out->control_bytes = 0;
+  out->filling_bytes = 0;
   if (!failure_.ok()) return false;
-  if (NextControl(now, out)) return true;
+  if (NextControl(now, out) || NextProbe(now, out)) return true;
   for (std::uint32_t i = 0; i < peers(); ++i) {
     const std::uint32_t at = (serve_next_ + i) % peers();
     const Rank peer = settings_.serve_order[at];
@@ -224,7 +225,9 @@ bool Group::NextCells(Rank peer, bool idle, Instant now, SendOrder* out) {
   out->peer = peer;
   const PacketNumber since = link.rx.highest() - link.credited_at_report;
   // Only the last packet of a super-packet may be short, and the last cell of a shard is.
-  const bool full = At(out->op).grid.CellIsFull(out->shard, out->cells[out->cell_count - 1].cell);
+  const SendOrder::Cell& last = out->cells[out->cell_count - 1];
+  const bool full = At(out->op).grid.CellIsFull(out->shard, last.cell) &&
+                    (last.flags & wire::kFlagPiece) == 0;
   if (full && (since * 4 >= link.grant.told_packets() || ReportDue(link, now))) {
     WriteReportMessage(peer, 0, now, out);
   }
@@ -241,8 +244,9 @@ bool Group::FillRepeats(Rank peer, std::uint32_t most, Instant now, SendOrder* o
            cell = op.result_repeat.NextSet(peer, cell + 1)) {
         op.result_repeat.Clear(peer, cell);
         --op.result_repeats[peer];
-        AddCell(op, Stage::kBroadcast, peer, static_cast<CellIndex>(cell), true, now, out);
-        if (!op.grid.CellIsFull(settings_.rank, static_cast<CellIndex>(cell))) break;
+        if (!AddCell(op, Stage::kBroadcast, peer, static_cast<CellIndex>(cell), true, now, out)) {
+          break;
+        }
       }
     }
     if (out->cell_count > 0) return true;
@@ -256,8 +260,7 @@ bool Group::FillRepeats(Rank peer, std::uint32_t most, Instant now, SendOrder* o
       // Its result may have come since: the contribution is overwritten and needed no more.
       if (op.held.Test(flat) || op.finished) continue;
       const auto cell = static_cast<CellIndex>(flat - first);
-      AddCell(op, Stage::kScatter, peer, cell, true, now, out);
-      if (!op.grid.CellIsFull(peer, cell)) break;
+      if (!AddCell(op, Stage::kScatter, peer, cell, true, now, out)) break;
     }
     if (out->cell_count > 0) return true;
   }
@@ -288,8 +291,7 @@ void Group::FillResults(OpState& op, Rank peer, std::uint32_t most, Instant now,
   while (next < op.closed_order.size() && out->cell_count < most) {
     const CellIndex cell = op.closed_order[next++];
     op.result_sent.Set(peer, cell);
-    AddCell(op, Stage::kBroadcast, peer, cell, false, now, out);
-    if (!op.grid.CellIsFull(settings_.rank, cell)) break;
+    if (!AddCell(op, Stage::kBroadcast, peer, cell, false, now, out)) break;
   }
 }
 
@@ -299,17 +301,37 @@ void Group::FillData(OpState& op, Rank peer, std::uint32_t most, Instant now, Se
   while (next < cells && out->cell_count < most) {
     const CellIndex cell = next++;
     if (op.held.Test(op.grid.Flat(peer) + cell)) continue;  // decided without us
-    AddCell(op, Stage::kScatter, peer, cell, false, now, out);
-    if (!op.grid.CellIsFull(peer, cell)) break;
+    if (!AddCell(op, Stage::kScatter, peer, cell, false, now, out)) break;
   }
 }
 
-void Group::AddCell(OpState& op, Stage stage, Rank peer, CellIndex cell, bool repeat, Instant now,
+// Adds a cell to the super-packet: whole, or, where the path does not carry that, in pieces. False:
+// nothing of the same size may follow.
+bool Group::AddCell(OpState& op, Stage stage, Rank peer, CellIndex cell, bool repeat, Instant now,
                     SendOrder* out) {
+  const Rank shard = stage == Stage::kScatter ? peer : settings_.rank;
+  const std::size_t bytes =
+      std::size_t{op.grid.CellElements(shard, cell)} * op.grid.element_bytes();
+  const std::uint8_t flags = repeat ? wire::kFlagRepeat : std::uint8_t{0};
+  if (wire::kHeaderBytes + bytes <= links_[peer].carries_bytes) {
+    AddPacket(op, stage, peer, cell, flags, now, out);
+    return op.grid.CellIsFull(shard, cell);
+  }
+  for (std::uint32_t piece = 0; piece < PieceCount(bytes); ++piece) {
+    AddPacket(op, stage, peer, cell,
+              static_cast<std::uint8_t>(flags | wire::kFlagPiece | piece << wire::kPieceShift),
+              now, out);
+  }
+  return false;
+}
+
+void Group::AddPacket(OpState& op, Stage stage, Rank peer, CellIndex cell, std::uint8_t flags,
+                      Instant now, SendOrder* out) {
   Link& link = links_[peer];
+  const bool repeat = (flags & wire::kFlagRepeat) != 0;
   const PacketNumber number = link.tx.TakeNumber(true, now);
   SendOrder::Cell& entry = out->cells[out->cell_count++];
-  entry = {cell, number, repeat ? wire::kFlagRepeat : std::uint8_t{0}};
+  entry = {cell, number, flags};
   out->stage = stage;
   out->op = op.number;
   ++link.packets_sent;

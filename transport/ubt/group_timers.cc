@@ -12,11 +12,17 @@ using std::chrono::milliseconds;
 // While this rank waits for something, peers hear from it at least this often.
 constexpr Duration kReportEvery = milliseconds(10);
 constexpr Duration kAfterGoodbye = milliseconds(500);
+// Asked so often without a full cell, though packets come: they may be too large for the path.
+constexpr std::uint32_t kFullInVain = 8;
 
 // How far a gap in the packet numbers makes ask: a burst further than what was seen, since the lost
 // packets may be the flow's last; the sender knows which of the cells it has sent.
 CellIndex AskEnd(CellIndex seen, CellIndex cells) {
   return static_cast<CellIndex>(std::min<std::size_t>(seen + kBurstCellsLimit, cells));
+}
+
+std::uint8_t NackFlags(const Link& link) {
+  return link.full_in_vain > kFullInVain ? wire::kFlagInVain : std::uint8_t{0};
 }
 
 // Collects cells, in ascending order, into ranges of one NACK.
@@ -66,6 +72,7 @@ void Group::OnTime(bool idle, Instant now) {
   // A rank that was not scheduled would ask for what lies in its own queue.
   if (idle) RunRepair(now);
   if (room_wanted_) AskForRoom(now);
+  WakeBy(watch_.NextWake());
   RunReportTimers(now);
 }
 
@@ -278,6 +285,7 @@ void Group::RepeatOpens(Rank peer, Instant now) {
 void Group::Ask(Rank peer, bool tail, Instant now) {
   Link& link = links_[peer];
   link.asked_at = now;
+  ++link.full_in_vain;
   // The oldest ops are what others wait for; a few at once are enough.
   std::uint32_t asked = 0;
   for (OpNumber number = oldest_; number <= newest_ && asked < 4; ++number) {
@@ -293,7 +301,7 @@ void Group::Ask(Rank peer, bool tail, Instant now) {
 
 void Group::AskForData(const OpState& op, Rank peer, bool tail, Instant now) {
   ControlItem item{.type = wire::MessageType::kNack, .peer = peer, .op = op.number,
-                   .shard = settings_.rank, .nack = {}};
+                   .shard = settings_.rank, .flags = NackFlags(links_[peer]), .nack = {}};
   item.nack.stage = Stage::kScatter;
   item.nack.highest_low = static_cast<std::uint32_t>(links_[peer].rx.highest());
   item.nack.hold_ns = links_[peer].rx.HoldNanos(now);
@@ -309,7 +317,7 @@ void Group::AskForData(const OpState& op, Rank peer, bool tail, Instant now) {
 
 void Group::AskForResults(const OpState& op, Rank peer, bool tail, Instant now) {
   ControlItem item{.type = wire::MessageType::kNack, .peer = peer, .op = op.number, .shard = peer,
-                   .nack = {}};
+                   .flags = NackFlags(links_[peer]), .nack = {}};
   item.nack.stage = Stage::kBroadcast;
   item.nack.highest_low = static_cast<std::uint32_t>(links_[peer].rx.highest());
   item.nack.hold_ns = links_[peer].rx.HoldNanos(now);

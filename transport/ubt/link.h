@@ -212,8 +212,13 @@ struct Link {
   Instant asked_at{};
   std::uint32_t ask_backoff = 0;      // asked in vain since something came
   std::uint32_t gaps_in_vain = 0;     // the same, of questions that a gap led to
+  std::uint32_t full_in_vain = 0;     // asked since a full cell came
   std::uint32_t refused_backoff = 0;  // refused for room since something was accepted
   std::uint32_t release_backoff = 0;  // credit taken back by silence since a report came
+
+  // The path to the peer: packets larger than this are lost, and when that was last looked into.
+  std::uint32_t carries_bytes = ~std::uint32_t{0};
+  Instant suspected_at{};
 
   // Counters of this pair.
   std::uint64_t packets_sent = 0;

@@ -17,23 +17,40 @@ constexpr Duration kPauseMax = milliseconds(64);
 // The first rounds ask for the largest size alone; where it does not pass, more are tried at once.
 constexpr std::uint32_t kNarrowRounds = 2;
 constexpr int kSizesPerRound = 4;
+// A peer that is silent that long is gone or stopped, whatever the size.
+constexpr std::uint32_t kInVainMax = 24;
 // More wait for being sent only where somebody floods us.
 constexpr std::size_t kAnswersPerPeer = 16;
 
 }  // namespace
 
-PairProbe::PairProbe(Rank rank, std::uint32_t ranks, std::vector<std::uint32_t> sizes)
+PairProbe::PairProbe(Rank rank, std::uint32_t ranks, std::vector<std::uint32_t> sizes, Asks asks)
     : rank_(rank),
       sizes_(std::move(sizes)),
       peers_(ranks),
       answers_(std::size_t{ranks} * kAnswersPerPeer) {
   OR_CHECK(rank < ranks && !sizes_.empty() && sizes_.size() <= kSizesMax);
   OR_CHECK(std::is_sorted(sizes_.rbegin(), sizes_.rend()));
+  if (asks == Asks::kWhenTold) return;
   for (Rank peer = 0; peer < ranks; ++peer) peers_[peer].open = peer != rank;
   open_peers_ = ranks - 1;
 }
 
+void PairProbe::Ask(Rank rank, Instant now) {
+  Peer& peer = peers_[rank];
+  if (rank == rank_ || peer.open) return;
+  // Rounds count on, so that answers to older ones are told apart.
+  const std::uint32_t round = peer.round;
+  peer = Peer{};
+  peer.open = true;
+  peer.round = round;
+  peer.next_round = now;
+  peer.in_vain_max = kInVainMax;
+  ++open_peers_;
+}
+
 void PairProbe::BeginRound(Peer& peer, Instant now) {
+  if (peer.unanswered >= peer.in_vain_max) return Close(peer);
   ++peer.round;
   const int count = peer.round <= kNarrowRounds ? 1 : kSizesPerRound;
   std::uint32_t sizes = base_bit();
@@ -110,6 +127,10 @@ void PairProbe::CloseIfKnown(Peer& peer) {
   for (std::size_t i = 0; i < largest; ++i) {
     if (peer.losses[i] < kLossesMax) return;
   }
+  Close(peer);
+}
+
+void PairProbe::Close(Peer& peer) {
   peer.open = false;
   peer.to_send = 0;
   --open_peers_;

@@ -1,4 +1,5 @@
-// Which packet sizes pass from this rank to each peer, asked before the first op.
+// Which packet sizes pass from this rank to each peer: asked of all before the first op, and later
+// of a peer whose large packets seem to be lost.
 //
 // A round to a peer sends the largest sizes that are still open, then the smallest one; the peer
 // answers each packet that comes in. A size is given up when it was lost in kLossesMax rounds whose
@@ -33,9 +34,16 @@ class PairProbe {
     wire::Probe probe;
   };
 
+  enum class Asks : std::uint8_t { kAll, kWhenTold };
+
   // `sizes`: whole packets in bytes, 1 to kSizesMax of them, falling; with the smallest, whoever
   // is reachable at all is reached.
-  PairProbe(Rank rank, std::uint32_t ranks, std::vector<std::uint32_t> sizes);
+  PairProbe(Rank rank, std::uint32_t ranks, std::vector<std::uint32_t> sizes,
+            Asks asks = Asks::kAll);
+
+  // Asks this peer anew, unless it is being asked; a peer that is silent is given up after a while.
+  void Ask(Rank peer, Instant now);
+  bool asking(Rank peer) const { return peers_[peer].open; }
 
   // The next packet to send. False: none is due before NextWake(), unless one comes in.
   bool Next(Instant now, Order* order);
@@ -68,15 +76,17 @@ class PairProbe {
     std::uint32_t unanswered = 0;  // rounds in a row
     Instant next_round{};
     Duration round_trip{0};
+    std::uint32_t in_vain_max = ~std::uint32_t{0};  // rounds in a row without an answer
   };
 
   std::uint32_t base_bit() const { return 1U << (sizes_.size() - 1); }
   void BeginRound(Peer& peer, Instant now);
+  void Close(Peer& peer);
   void OnAnswer(Peer& peer, const wire::Probe& probe, Instant now);
   void CloseIfKnown(Peer& peer);
 
-  const Rank rank_;
-  const std::vector<std::uint32_t> sizes_;
+  Rank rank_;
+  std::vector<std::uint32_t> sizes_;
   std::vector<Peer> peers_;
   RingQueue<Order> answers_;
   std::uint32_t open_peers_ = 0;

@@ -43,6 +43,16 @@ constexpr bool IsPayloadType(MessageType type) {
 inline constexpr std::uint8_t kFlagComplete = 1;  // RESULT: every rank's contribution is in
 inline constexpr std::uint8_t kFlagRepeat = 2;    // DATA, RESULT: not the first transmission
 inline constexpr std::uint8_t kFlagAnswer = 4;    // REPORT: one back is wanted; PROBE: is one
+inline constexpr std::uint8_t kFlagInVain = 8;    // NACK: asked often, and no full cell has come
+// DATA, RESULT: a piece of a cell, for a path that does not carry the whole; bits 4 to 6: which.
+inline constexpr std::uint8_t kFlagPiece = 0x80;
+inline constexpr unsigned kPieceShift = 4;
+inline constexpr std::uint8_t kPieceMask = 7 << kPieceShift;
+inline constexpr std::uint32_t kPiecesMax = 8;
+// Of a cell of `cell_bytes`; the last piece may be shorter.
+constexpr std::size_t PieceBytes(std::size_t cell_bytes) {
+  return ((cell_bytes + kPiecesMax - 1) / kPiecesMax + 7) / 8 * 8;
+}
 
 // Offset: field.  0: version (high nibble), type (low nibble)  1: flags  2: sender  4: group
 // 8: epoch  10: shard  12: op, low 32 bits  16: cell  20: packet number, low 32 bits  24: tag.
@@ -151,7 +161,8 @@ struct StatementView {
   std::span<const std::byte> bitmap;
 };
 
-// PROBE: does a packet of this size pass, before the first op (its own epoch, hence its own keys).
+// PROBE: does a packet of this size pass? Before the first op under an epoch and hence keys of its
+// own, later on a path that may have narrowed under the group's.
 // Body: round 4, packet bytes 4, then zeros up to that size; in an answer nothing more.
 inline constexpr std::uint16_t kProbeEpoch = 0xffff;
 struct Probe {

@@ -27,8 +27,11 @@ bool TailZero(std::span<const std::byte> set, std::uint32_t bits) {
 CellRange LoadRange(const std::byte* p) { return {U32(p), U32(p + 4)}; }
 
 std::uint8_t KnownFlags(MessageType type) {
-  if (type == MessageType::kResult) return kFlagComplete | kFlagRepeat;
-  if (type == MessageType::kData) return kFlagRepeat;
+  if (type == MessageType::kResult) {
+    return kFlagComplete | kFlagRepeat | kFlagPiece | kPieceMask;
+  }
+  if (type == MessageType::kData) return kFlagRepeat | kFlagPiece | kPieceMask;
+  if (type == MessageType::kNack) return kFlagInVain;
   if (type == MessageType::kReport || type == MessageType::kProbe) return kFlagAnswer;
   return 0;
 }
@@ -77,6 +80,9 @@ ParseResult ParseHeader(std::span<const std::byte> packet, Header* header) {
   header->type = static_cast<MessageType>(type);
   header->flags = U8(p + 1);
   if ((header->flags & ~KnownFlags(header->type)) != 0) return ParseResult::kFlags;
+  if ((header->flags & (kFlagPiece | kPieceMask)) > 0 && (header->flags & kFlagPiece) == 0) {
+    return ParseResult::kFlags;
+  }
   header->sender = U16(p + 2);
   header->group = U32(p + 4);
   header->epoch = U16(p + 8);

@@ -150,9 +150,11 @@ TEST_F(ShortCells, BodiesThatDoNotParse) {
   ExpectNothingHappened();
 }
 
-TEST_F(ShortCells, AStatementAndAProbeAreUnexpected) {
+TEST_F(ShortCells, StatementsAndAnswersToNoProbeAreUnexpected) {
   Begin(Mode::kBounded);
-  EXPECT_EQ(Raw(1, MessageType::kProbe, 0, 0, 12), Counter::kUnexpected);
+  EXPECT_EQ(Raw(1, MessageType::kProbe, 0, 0, 12), kBad);
+  EXPECT_EQ(Raw(1, MessageType::kProbe, 0, 0, 12, wire::kFlagAnswer), kBad);
+  EXPECT_EQ(Raw(1, MessageType::kProbe, 0, 0, 8, wire::kFlagAnswer), Counter::kUnexpected);
   EXPECT_EQ(Raw(1, MessageType::kStatement, 0, 0, 12), Counter::kUnexpected);
   ExpectNothingHappened();
 }

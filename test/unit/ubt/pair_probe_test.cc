@@ -177,5 +177,50 @@ TEST(PairProbe, OneSizeIsAQuestionToo) {
   EXPECT_EQ(probe.passed_bytes(0), 548U);
 }
 
+// Later on, when a peer's large packets seem to be lost.
+TEST(PairProbe, AsksAnewWhenTold) {
+  PairProbe probe(0, 2, kSizes, PairProbe::Asks::kWhenTold);
+  EXPECT_TRUE(probe.Done());
+  EXPECT_EQ(probe.NextWake(), kNever);
+  PairProbe::Order order;
+  Instant now{};
+  EXPECT_FALSE(probe.Next(now, &order));
+  for (const std::uint32_t passes : {1472U, 1252U}) {
+    probe.Ask(1, now);
+    for (int turns = 0; turns < 10'000 && probe.asking(1); ++turns, now += milliseconds(1)) {
+      while (probe.Next(now, &order)) {
+        if (order.probe.packet_bytes <= passes) probe.OnProbe(1, true, order.probe, now);
+      }
+    }
+    EXPECT_FALSE(probe.asking(1));
+    EXPECT_EQ(probe.passed_bytes(1), passes);
+    // What comes late of that says nothing about the next time.
+    probe.Ask(1, now);
+    probe.OnProbe(1, true, {order.probe.round, 8972}, now);
+    EXPECT_TRUE(probe.asking(1));
+    while (probe.asking(1) && now < Instant{} + std::chrono::minutes(1)) {
+      now += milliseconds(1);
+      while (probe.Next(now, &order)) {
+      }
+    }
+  }
+}
+
+TEST(PairProbe, APeerThatIsSilentIsGivenUpAndStaysUnknown) {
+  PairProbe probe(0, 2, kSizes, PairProbe::Asks::kWhenTold);
+  probe.Ask(1, Instant{});
+  PairProbe::Order order;
+  int sent = 0;
+  Instant now{};
+  for (; probe.asking(1) && now < Instant{} + std::chrono::minutes(1); now += milliseconds(1)) {
+    while (probe.Next(now, &order)) ++sent;
+  }
+  EXPECT_FALSE(probe.asking(1));
+  EXPECT_TRUE(probe.Done());
+  EXPECT_EQ(probe.passed_bytes(1), 0u);
+  EXPECT_LT(now, Instant{} + std::chrono::seconds(3));
+  EXPECT_LT(sent, 24 * 5);
+}
+
 }  // namespace
 }  // namespace optireduce::ubt

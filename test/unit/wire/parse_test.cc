@@ -154,10 +154,13 @@ TEST(WireParse, HeaderFlagsPerType) {
     for (unsigned flags = 0; flags < 256; ++flags) {
       Header header = SampleHeader(static_cast<MessageType>(type));
       header.flags = static_cast<std::uint8_t>(flags);
-      const unsigned known = header.type == MessageType::kResult   ? 3u
-                             : header.type == MessageType::kData   ? 2u
+      // Which piece it is says only what is one.
+      const unsigned piece = (flags & kFlagPiece) != 0 ? kFlagPiece | kPieceMask : 0u;
+      const unsigned known = header.type == MessageType::kResult   ? 3u | piece
+                             : header.type == MessageType::kData   ? 2u | piece
                              : header.type == MessageType::kReport ? 4u
                              : header.type == MessageType::kProbe  ? 4u
+                             : header.type == MessageType::kNack   ? 8u
                                                                    : 0u;
       const auto packet = Packet(header, Text("x"));
       EXPECT_EQ(ParseHeader(packet, &header),
