@@ -104,6 +104,14 @@ void CheckBody(const control::Frame& frame) {
       return ExpectStable(frame.body, control::ParseLeft);
     case FrameType::kAbort:
       return ExpectStable(frame.body, control::ParseAbort);
+    case FrameType::kPropose:
+      return ExpectStable(frame.body, control::ParseChange);
+    case FrameType::kPrepare:
+      return ExpectStable(frame.body, control::ParsePrepare);
+    case FrameType::kReady:
+      return ExpectStable(frame.body, control::ParseReady);
+    case FrameType::kDecision:
+      return ExpectStable(frame.body, control::ParseDecision);
     case FrameType::kShared:
       if (const auto shares = control::ParseShared(frame.body)) {
         OR_CHECK(control::SerializeShared(*shares) == frame.body);

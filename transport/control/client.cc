@@ -192,7 +192,7 @@ void Client::OnRefused(const Refused& refused) {
 
 void Client::OnMemberFrame(const Frame& frame) {
   const auto emit = [&](Event::Kind kind, Rank rank, Status status) {
-    if (rank < world_size_) parts_.sink->Emit({kind, rank, std::move(status)});
+    if (rank < world_size_) parts_.sink->Emit({kind, rank, std::move(status), {}, {}});
   };
   switch (frame.type) {
     case FrameType::kPing:
@@ -215,6 +215,16 @@ void Client::OnMemberFrame(const Frame& frame) {
         return parts_.sink->Shared(*std::move(shares));
       }
       break;
+    case FrameType::kPrepare:
+      if (const auto prepare = ParsePrepare(frame.body)) {
+        return parts_.sink->Emit({Event::Kind::kPrepare, 0, {}, *prepare, {}});
+      }
+      break;
+    case FrameType::kDecision:
+      if (const auto decision = ParseDecision(frame.body)) {
+        return parts_.sink->Emit({Event::Kind::kDecided, 0, {}, {}, *decision});
+      }
+      break;
     case FrameType::kAbort:
       if (const auto abort = ParseAbort(frame.body)) {
         abort_timer_.cancel();
@@ -232,6 +242,14 @@ void Client::Share(Bytes own) {
   if (phase_ == Phase::kMember) connection_->Send(FrameType::kShare, own);
 }
 
+void Client::Propose(const Change& change) {
+  if (phase_ == Phase::kMember) connection_->Send(FrameType::kPropose, Serialize(change));
+}
+
+void Client::Answer(const Ready& ready) {
+  if (phase_ == Phase::kMember) connection_->Send(FrameType::kReady, Serialize(ready));
+}
+
 void Client::OnEnd(const std::string& reason) {
   if (phase_ == Phase::kMember || phase_ == Phase::kLeaving) return LoseMaster(reason);
   Again("the master at " + connection_->peer_text() + " is not ready: " + reason);
@@ -245,13 +263,14 @@ void Client::LoseMaster(const std::string& reason) {
   if (leaving) return Finished();
   if (master_left_) return;
   parts_.sink->Emit({Event::Kind::kPeerLost, 0,
-                     Status(Code::kPeerLost, "rank 0 at " + peer + " is lost: " + reason)});
+                     Status(Code::kPeerLost, "rank 0 at " + peer + " is lost: " + reason),
+                     {}, {}});
 }
 
 void Client::Abort(const Status& cause) {
   if (phase_ != Phase::kMember && phase_ != Phase::kEnded) return;
   const Code code = cause.ok() ? Code::kAborted : cause.code();
-  const Event own{Event::Kind::kAborted, parts_.launch.rank, Status(code, cause.text())};
+  const Event own{Event::Kind::kAborted, parts_.launch.rank, Status(code, cause.text()), {}, {}};
   if (!connection_) return parts_.sink->Emit(own);
   if (abort_sent_) return;
   abort_sent_ = true;

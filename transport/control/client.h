@@ -23,6 +23,8 @@ class Client final : public Role {
   void Start() override;
   void Abort(const Status& cause) override;
   void Share(Bytes own) override;
+  void Propose(const Change& change) override;
+  void Answer(const Ready& ready) override;
   void Leave(Duration at_most, std::function<void()> on_done) override;
   void Stop() override;
 

@@ -150,6 +150,14 @@ class ControlPlane::Impl final : public Sink {
     });
   }
 
+  void Propose(const Change& change) {
+    asio::post(io_, [this, change] { role_->Propose(change); });
+  }
+
+  void Answer(const Ready& ready) {
+    asio::post(io_, [this, ready] { role_->Answer(ready); });
+  }
+
   void Abort(const Status& cause) {
     asio::post(io_, [this, cause] { role_->Abort(cause); });
   }
@@ -186,19 +194,9 @@ class ControlPlane::Impl final : public Sink {
 
   void Emit(const Event& event) override {
     if (left_) return;
-    if (event.kind == Event::Kind::kAborted) {
-      if (aborted_) return;
-      aborted_ = true;
-    } else {
-      if (gone_[event.rank]) return;
-      gone_[event.rank] = true;
-    }
-    if (first_gone_.ok()) {
-      first_gone_ = event.status.ok()
-                        ? Status(Code::kPeerLost, RankList({&event.rank, 1}) + " has left")
-                        : event.status;
-      EndExchange(first_gone_);
-    }
+    const bool changeover =
+        event.kind == Event::Kind::kPrepare || event.kind == Event::Kind::kDecided;
+    if (!changeover && !NoteGone(event)) return;
     if (handler_) {
       handler_(event);
     } else {
@@ -207,6 +205,24 @@ class ControlPlane::Impl final : public Sink {
   }
 
  private:
+  // False: it is known already.
+  bool NoteGone(const Event& event) {
+    if (event.kind == Event::Kind::kAborted) {
+      if (aborted_) return false;
+      aborted_ = true;
+    } else {
+      if (gone_[event.rank]) return false;
+      gone_[event.rank] = true;
+    }
+    if (first_gone_.ok()) {
+      first_gone_ = event.status.ok()
+                        ? Status(Code::kPeerLost, RankList({&event.rank, 1}) + " has left")
+                        : event.status;
+      EndExchange(first_gone_);
+    }
+    return true;
+  }
+
   void EndExchange(Result<std::vector<Bytes>> end) {
     if (on_all_) std::exchange(on_all_, nullptr)(std::move(end));
   }
@@ -220,7 +236,7 @@ class ControlPlane::Impl final : public Sink {
         const Status status(Code::kInternal, std::string("control thread: ") + error.what());
         Log(LogLevel::kError, status.text());
         Failed(status);
-        Emit({Event::Kind::kAborted, 0, status});
+        Emit({Event::Kind::kAborted, 0, status, {}, {}});
       }
     }
   }
@@ -237,7 +253,7 @@ class ControlPlane::Impl final : public Sink {
 
   // Only the control thread touches these.
   std::function<void(const Event&)> handler_;
-  std::vector<Event> backlog_;  // bounded: each rank goes once, and one abort
+  std::vector<Event> backlog_;  // each rank goes once, one abort, and a changeover needs an answer
   std::vector<bool> gone_;
   Status first_gone_;  // ok while all are here and nobody has aborted
   OnAll on_all_;       // of the exchange that is on
@@ -289,6 +305,10 @@ void ControlPlane::SetEventHandler(std::function<void(const Event&)> handler) {
 void ControlPlane::Exchange(Bytes own, std::function<void(Result<std::vector<Bytes>>)> on_all) {
   impl_->Exchange(std::move(own), std::move(on_all));
 }
+
+void ControlPlane::Propose(const Change& change) { impl_->Propose(change); }
+
+void ControlPlane::Answer(const Ready& ready) { impl_->Answer(ready); }
 
 void ControlPlane::Abort(const Status& cause) { impl_->Abort(cause); }
 

@@ -50,10 +50,14 @@ struct Event {
     kPeerLost,  // the connection of `rank` broke; `status` is kPeerLost and says how
     kPeerLeft,  // `rank` said bye; nothing is wrong
     kAborted,   // `rank` aborted the group, `status` is its cause; at most one per group
+    kPrepare,   // a changeover begins: to be answered with Answer()
+    kDecided,   // and ends
   };
   Kind kind = Kind::kPeerLost;
   Rank rank = 0;
   Status status;
+  Prepare prepare;    // of kPrepare
+  Decision decision;  // of kDecided
 };
 
 // Binds the datagram port at this local address; gives the endpoint, "ip:port".
@@ -76,14 +80,20 @@ class ControlPlane {
   const GuestCounts& guests() const;
 
   // Events that came before are delivered before this returns. Events come in one order; there is
-  // one kPeerLost or kPeerLeft per rank and one kAborted in all. After the return the handler
-  // before this one is not called any more.
+  // one kPeerLost or kPeerLeft per rank, one kAborted in all, and changeovers one after another.
+  // After the return the handler before this one is not called any more.
   void SetEventHandler(std::function<void(const Event&)> handler);
 
   // Gives `own`, at most kShareBytesMax bytes, to all ranks and takes what they give: `on_all` is
   // called once, on the control thread, with all of it by rank, or with who is gone. One at a
   // time, and the same number of times on every rank. Leave() ends it.
   void Exchange(Bytes own, std::function<void(Result<std::vector<Bytes>>)> on_all);
+
+  // Asks for a change of all ranks (transport/control/changeover.h), which come to hear of it as
+  // kPrepare. Where it does not come about it is tried again, by rank 0.
+  void Propose(const Change& change);
+  // The answer to kPrepare. From the handler or later.
+  void Answer(const Ready& ready);
 
   // The first cause of all ranks reaches every rank, this one included, as kAborted. An ok cause
   // counts as kAborted.

@@ -170,6 +170,24 @@ Bytes Serialize(const Lost& lost) {
   return writer.Number(lost.rank).Text(lost.reason, kReasonBytesMax).Take();
 }
 
+Bytes Serialize(const Change& change) { return Writer().Number(change.packet_bytes).Take(); }
+
+Bytes Serialize(const Prepare& prepare) {
+  return Writer().Number(prepare.id).Number(prepare.change.packet_bytes).Take();
+}
+
+Bytes Serialize(const Ready& ready) {
+  return Writer().Number(ready.id).Number(ready.newest).Take();
+}
+
+Bytes Serialize(const Decision& decision) {
+  return Writer()
+      .Number(decision.id)
+      .Number(Octet(decision.commit))
+      .Number(decision.first)
+      .Take();
+}
+
 Bytes Serialize(const Left& left) {
   Writer writer;
   return writer.Number(left.rank).Take();
@@ -324,6 +342,42 @@ std::optional<Abort> ParseAbort(std::span<const std::byte> body) {
   return out;
 }
 
+// A packet that has no room for a header is none.
+std::optional<Change> ParseChange(std::span<const std::byte> body) {
+  Reader reader(body);
+  const Change out{reader.Number<std::uint32_t>()};
+  if (!reader.Done() || out.packet_bytes < kPacketBytesLeast) return std::nullopt;
+  return out;
+}
+
+std::optional<Prepare> ParsePrepare(std::span<const std::byte> body) {
+  Reader reader(body);
+  Prepare out;
+  out.id = reader.Number<std::uint32_t>();
+  out.change.packet_bytes = reader.Number<std::uint32_t>();
+  if (!reader.Done() || out.change.packet_bytes < kPacketBytesLeast) return std::nullopt;
+  return out;
+}
+
+std::optional<Ready> ParseReady(std::span<const std::byte> body) {
+  Reader reader(body);
+  Ready out;
+  out.id = reader.Number<std::uint32_t>();
+  out.newest = reader.Number<std::uint64_t>();
+  if (!reader.Done()) return std::nullopt;
+  return out;
+}
+
+std::optional<Decision> ParseDecision(std::span<const std::byte> body) {
+  Reader reader(body);
+  Decision out;
+  out.id = reader.Number<std::uint32_t>();
+  out.commit = reader.Flag();
+  out.first = reader.Number<std::uint64_t>();
+  if (!reader.Done()) return std::nullopt;
+  return out;
+}
+
 void FrameReader::Feed(std::span<const std::byte> bytes) {
   if (fault_ == Fault::kNone) held_.insert(held_.end(), bytes.begin(), bytes.end());
 }
@@ -347,7 +401,7 @@ bool FrameReader::CheckHeader() {
     foreign_version_ = std::to_integer<std::uint8_t>(held_[4]);
     fault_ = Fault::kVersion;
   } else if (type < static_cast<std::uint8_t>(FrameType::kHello) ||
-             type > static_cast<std::uint8_t>(FrameType::kShared) ||
+             type > static_cast<std::uint8_t>(FrameType::kDecision) ||
              LoadBig<std::uint16_t>(held_.data() + 6) != 0) {
     fault_ = Fault::kType;
   } else {

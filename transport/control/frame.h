@@ -19,6 +19,7 @@
 
 #include "lib/ids.h"
 #include "optireduce/status.h"
+#include "transport/control/changeover.h"
 
 namespace optireduce::control {
 
@@ -43,6 +44,10 @@ enum class FrameType : std::uint8_t {
   kAbort = 11,     // rank → master: a cause; master → all: the first cause
   kShare = 12,     // rank → master: what it has for all, at most kShareBytesMax bytes
   kShared = 13,    // master → all: what each rank had
+  kPropose = 14,   // rank → master: a change that all should make
+  kPrepare = 15,   // master → all: open no further op, and answer
+  kReady = 16,     // rank → master: the answer
+  kDecision = 17,  // master → all: from which op on the change holds, or that it does not
 };
 
 inline constexpr std::size_t kNonceBytes = 32;
@@ -136,6 +141,10 @@ Bytes Serialize(const Welcome& welcome);
 Bytes Serialize(const Lost& lost);
 Bytes Serialize(const Left& left);
 Bytes Serialize(const Abort& abort);
+Bytes Serialize(const Change& change);
+Bytes Serialize(const Prepare& prepare);
+Bytes Serialize(const Ready& ready);
+Bytes Serialize(const Decision& decision);
 // By rank; each at most kShareBytesMax long.
 Bytes SerializeShared(std::span<const Bytes> shares);
 void AppendProof(Bytes& body, const Proof& proof);
@@ -158,6 +167,10 @@ std::optional<Lost> ParseLost(std::span<const std::byte> body);
 std::optional<Left> ParseLeft(std::span<const std::byte> body);
 std::optional<Abort> ParseAbort(std::span<const std::byte> body);
 std::optional<std::vector<Bytes>> ParseShared(std::span<const std::byte> body);
+std::optional<Change> ParseChange(std::span<const std::byte> body);
+std::optional<Prepare> ParsePrepare(std::span<const std::byte> body);
+std::optional<Ready> ParseReady(std::span<const std::byte> body);
+std::optional<Decision> ParseDecision(std::span<const std::byte> body);
 
 struct Frame {
   FrameType type{};

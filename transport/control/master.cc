@@ -29,7 +29,9 @@ Master::Master(asio::io_context& io, RoleParts parts)
       limit_timer_(io),
       retry_timer_(io),
       drain_timer_(io),
-      roster_(parts_.launch.world_size) {}
+      roster_(parts_.launch.world_size),
+      changeover_(parts_.launch.world_size),
+      changeover_timer_(io) {}
 
 Master::~Master() {
   if (parts_.launch.listen_fd >= 0) close(parts_.launch.listen_fd);
@@ -88,7 +90,8 @@ void Master::OnSeatFrame(Rank rank, const Frame& frame) {
     seat.state = Seat::State::kLeft;
     seat.connection->Finish();
     Broadcast(FrameType::kLeft, Serialize(Left{rank}));
-    parts_.sink->Emit({Event::Kind::kPeerLeft, rank, Status::Ok()});
+    parts_.sink->Emit({Event::Kind::kPeerLeft, rank, Status::Ok(), {}, {}});
+    OnGoneFromChangeover(rank);
     return FinishDrainWhenEmpty();
   }
   if (frame.type == FrameType::kAbort && member) {
@@ -97,6 +100,7 @@ void Master::OnSeatFrame(Rank rank, const Frame& frame) {
     }
   }
   if (frame.type == FrameType::kShare && member && OnShare(rank, frame.body)) return;
+  if (member && OnChangeoverFrame(rank, frame)) return;
   seat.connection->Close();
   OnSeatEnd(rank, "it sent what does not belong here");
 }
@@ -121,7 +125,8 @@ void Master::OnSeatEnd(Rank rank, const std::string& reason) {
     const std::string text = RankList({&rank, 1}) + " (pid " + std::to_string(claim->pid) +
                              " on " + claim->host + ") is lost: " + reason;
     Broadcast(FrameType::kLost, Serialize(Lost{rank, text}));
-    parts_.sink->Emit({Event::Kind::kPeerLost, rank, Status(Code::kPeerLost, text)});
+    parts_.sink->Emit({Event::Kind::kPeerLost, rank, Status(Code::kPeerLost, text), {}, {}});
+    OnGoneFromChangeover(rank);
   }
   FinishDrainWhenEmpty();
 }
@@ -134,7 +139,7 @@ void Master::OnAbort(const optireduce::control::Abort& abort) {
   if (aborted_ || (phase_ != Phase::kMember && phase_ != Phase::kLeaving)) return;
   aborted_ = true;
   Broadcast(FrameType::kAbort, Serialize(abort));
-  parts_.sink->Emit({Event::Kind::kAborted, abort.origin, Status(abort.code, abort.text)});
+  parts_.sink->Emit({Event::Kind::kAborted, abort.origin, Status(abort.code, abort.text), {}, {}});
 }
 
 void Master::Share(Bytes own) { OnShare(0, std::move(own)); }
@@ -296,7 +301,10 @@ void Master::Stop() {
   on_drained_ = nullptr;
   ErrorCode ignored;
   acceptor_.close(ignored);
-  for (auto* timer : {&tick_timer_, &limit_timer_, &retry_timer_, &drain_timer_}) timer->cancel();
+  for (auto* timer :
+       {&tick_timer_, &limit_timer_, &retry_timer_, &drain_timer_, &changeover_timer_}) {
+    timer->cancel();
+  }
   while (!guests_.empty()) Drop(guests_.begin()->first, &GuestCounts::left);
   for (auto& [rank, seat] : seats_) {
     if (seat.connection) seat.connection->Close();

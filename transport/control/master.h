@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -27,6 +28,8 @@ class Master final : public Role {
   void Start() override;
   void Abort(const Status& cause) override;
   void Share(Bytes own) override;
+  void Propose(const Change& change) override;
+  void Answer(const Ready& ready) override;
   void Leave(Duration at_most, std::function<void()> on_done) override;
   void Stop() override;
 
@@ -80,6 +83,14 @@ class Master final : public Role {
   void OnAbort(const optireduce::control::Abort& abort);
   bool OnShare(Rank rank, Bytes share);
   void Broadcast(FrameType type, const Bytes& body);
+
+  // Changeovers.
+  bool OnChangeoverFrame(Rank rank, const Frame& frame);
+  void BeginChangeover();
+  void OnChangeoverTimer();
+  void OnGoneFromChangeover(Rank rank);
+  void Tell(const std::optional<Decision>& decision);
+
   Waiting WhoIsMissing() const;
 
   // Ends of the gathering.
@@ -112,6 +123,9 @@ class Master final : public Role {
   GuestId next_guest_ = 1;
   std::map<Rank, Seat> seats_;
   std::map<Rank, Bytes> shares_;  // of the exchange that is on
+  Changeover changeover_;
+  asio::steady_timer changeover_timer_;
+  std::uint32_t changeovers_in_vain_ = 0;
   std::set<Rank> gone_again_;             // had a seat while ranks gathered
   std::map<Rank, std::string> refusals_;  // the last one of each rank
   std::string listening_at_;

@@ -49,6 +49,8 @@ class Role {
   virtual void Abort(const Status& cause) = 0;
   // Gives `own` to all ranks; the sink gets what all gave once they all have. One at a time.
   virtual void Share(Bytes own) = 0;
+  virtual void Propose(const Change& change) = 0;
+  virtual void Answer(const Ready& ready) = 0;
   // Says bye; `on_done` once, at the latest after `at_most`.
   virtual void Leave(Duration at_most, std::function<void()> on_done) = 0;
   // Closes everything at once.

@@ -70,9 +70,37 @@ std::vector<Kind> Kinds() {
        [](Span s) { return ParseLeft(s).has_value(); }},
       {"abort", FrameType::kAbort, Serialize(Abort{1, Code::kTimeout, "late"}),
        [](Span s) { return ParseAbort(s).has_value(); }},
+      {"propose", FrameType::kPropose, Serialize(Change{1'372}),
+       [](Span s) { return ParseChange(s).has_value(); }},
+      {"prepare", FrameType::kPrepare, Serialize(Prepare{3, {1'372}}),
+       [](Span s) { return ParsePrepare(s).has_value(); }},
+      {"ready", FrameType::kReady, Serialize(Ready{3, 77}),
+       [](Span s) { return ParseReady(s).has_value(); }},
+      {"decision", FrameType::kDecision, Serialize(Decision{3, true, 78}),
+       [](Span s) { return ParseDecision(s).has_value(); }},
       {"shared", FrameType::kShared, SerializeShared(SampleShares()),
        [](Span s) { return ParseShared(s).has_value(); }},
   };
+}
+
+TEST(FrameTest, ChangeoversComeBackAsTheyWere) {
+  const auto prepare = ParsePrepare(Serialize(Prepare{3, {1'372}}));
+  ASSERT_TRUE(prepare);
+  EXPECT_EQ(prepare->id, 3u);
+  EXPECT_EQ(prepare->change.packet_bytes, 1'372u);
+  const auto ready = ParseReady(Serialize(Ready{3, std::uint64_t{1} << 40}));
+  ASSERT_TRUE(ready);
+  EXPECT_EQ(ready->id, 3u);
+  EXPECT_EQ(ready->newest, std::uint64_t{1} << 40);
+  const auto decision = ParseDecision(Serialize(Decision{3, true, 78}));
+  ASSERT_TRUE(decision);
+  EXPECT_EQ(decision->id, 3u);
+  EXPECT_TRUE(decision->commit);
+  EXPECT_EQ(decision->first, 78u);
+  // No packet that could hold an element.
+  EXPECT_FALSE(ParseChange(Serialize(Change{0})));
+  EXPECT_FALSE(ParseChange(Serialize(Change{kPacketBytesLeast - 1})));
+  EXPECT_TRUE(ParseChange(Serialize(Change{kPacketBytesLeast})));
 }
 
 TEST(FrameTest, BodiesComeBackAsTheyWere) {
@@ -258,7 +286,7 @@ TEST(FrameReaderTest, RefusesByTheHeaderAlone) {
   bytes = good;
   bytes[5] = std::byte{0};
   EXPECT_EQ(FaultOf(bytes), Fault::kType);
-  bytes[5] = std::byte{14};
+  bytes[5] = std::byte{18};
   EXPECT_EQ(FaultOf(bytes), Fault::kType);
   bytes = good;
   bytes[7] = std::byte{1};
