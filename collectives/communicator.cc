@@ -128,6 +128,7 @@ struct Communicator::Impl {
 
   void OnCallEnd(std::shared_ptr<Call> call);
   void OnControlEvent(const control::Event& event);
+  void OnNarrowing(const ubt::Narrowing& narrowing);
   Status Join(const control::Launch& launch);
   Status AgreeOnPacketSize();
   void StartEngine();
@@ -155,6 +156,7 @@ struct Communicator::Impl {
   std::unique_ptr<BoundPort> port;
   std::unique_ptr<control::ControlPlane> control;
   Counters probe_counters;
+  std::uint32_t packet_bytes_asked = 0;  // by the last changeover; the control thread's
   CallbackThread callbacks;
   std::unique_ptr<Engine> engine;
   std::unique_ptr<Driver> driver;
@@ -183,8 +185,30 @@ void Communicator::Impl::OnControlEvent(const control::Event& event) {
     case control::Event::Kind::kAborted:
       engine->PostFailure(event.status.Context("aborted by " + rank_names[event.rank]));
       break;
+    case control::Event::Kind::kPrepare:
+      packet_bytes_asked = event.prepare.change.packet_bytes;
+      engine->PostPrepare(event.prepare);
+      break;
+    case control::Event::Kind::kDecided:
+      if (event.decision.commit && rank == 0) {
+        Log(LogLevel::kWarning, "path MTU " + std::to_string(port->IpBytes(packet_bytes_asked)) +
+                                    " for all ranks from op " +
+                                    std::to_string(event.decision.first) + " on");
+      }
+      engine->PostDecision(event.decision);
+      break;
   }
   driver->Notify();
+}
+
+// A path has become narrow: all ranks are to send smaller packets, from some op on.
+void Communicator::Impl::OnNarrowing(const ubt::Narrowing& narrowing) {
+  const auto ip = [&](std::uint32_t bytes) { return std::to_string(port->IpBytes(bytes)); };
+  Log(LogLevel::kWarning, "path MTU from " + rank_names[rank] + " to " +
+                              rank_names[narrowing.peer] + " has shrunk: IP packets of " +
+                              ip(narrowing.from_bytes) + " bytes are lost, those of " +
+                              ip(narrowing.to_bytes) + " pass");
+  control->Propose({narrowing.to_bytes});
 }
 
 Status Communicator::Impl::Join(const control::Launch& launch) {
@@ -248,6 +272,7 @@ void Communicator::Impl::StartEngine() {
   options.group = MakeGroupSettings(settings, port->port().limits(), rank, ranks);
   options.group.group_id = membership.group_id;
   options.group.rank_names = rank_names;
+  options.group.probe_bytes = port->probe_bytes();
   options.arena_bytes = settings.arena_bytes_max;
   options.bucket_bytes_max = settings.bucket_bytes_max;
   options.calls_queued_max = static_cast<std::uint32_t>(settings.ops_in_flight_max);
@@ -258,6 +283,8 @@ void Communicator::Impl::StartEngine() {
     if (found_here) control->Abort(cause);
     LeaveFlightRecord(cause);
   };
+  options.on_narrowing = [this](const ubt::Narrowing& narrowing) { OnNarrowing(narrowing); };
+  options.on_ready = [this](const control::Ready& ready) { control->Answer(ready); };
   options.on_call_end = [this](std::shared_ptr<Call> call) { OnCallEnd(std::move(call)); };
   engine = std::make_unique<Engine>(std::move(options), &port->port());
   driver = std::make_unique<Driver>(engine.get(), &port->port(), settings.spin);

@@ -60,6 +60,8 @@ Engine::Engine(EngineOptions options, PacketPort* port)
       ranks_(options.group.ranks),
       bucket_bytes_max_(options.bucket_bytes_max),
       on_failure_(std::move(options.on_failure)),
+      on_narrowing_(std::move(options.on_narrowing)),
+      on_ready_(std::move(options.on_ready)),
       on_call_end_(std::move(options.on_call_end)),
       port_(port),
       recorder_(kFlightRecords),
@@ -102,10 +104,48 @@ void Engine::PostPeerLeft(Rank peer) {
   posted_.store(true, std::memory_order_release);
 }
 
+void Engine::PostPrepare(const control::Prepare& prepare) {
+  const std::lock_guard lock(mutex_);
+  posted_changeovers_.emplace_back(prepare);
+  posted_.store(true, std::memory_order_release);
+}
+
+void Engine::PostDecision(const control::Decision& decision) {
+  const std::lock_guard lock(mutex_);
+  posted_changeovers_.emplace_back(decision);
+  posted_.store(true, std::memory_order_release);
+}
+
+// Under mutex_.
+void Engine::TakeChangeovers() {
+  for (const auto& message : posted_changeovers_) {
+    if (!group_.failure().ok()) break;
+    std::visit([this](const auto& one) { Obey(one); }, message);
+  }
+  posted_changeovers_.clear();
+}
+
+void Engine::Obey(const control::Prepare& prepare) {
+  prepared_ = prepare;
+  const OpNumber newest = group_.HoldOpens();
+  if (on_ready_) on_ready_({prepare.id, newest});
+}
+
+void Engine::Obey(const control::Decision& decision) {
+  if (!prepared_ || prepared_->id != decision.id) return;
+  group_.ReleaseOpens();
+  if (decision.commit) {
+    group_.ChangeCellBytes(decision.first, ubt::CellBytes(prepared_->change.packet_bytes,
+                                                          wire::kHeaderBytes));
+    counters_.Add(Counter::kChangeovers);
+  }
+  prepared_.reset();
+}
+
 bool Engine::TakePosted(Instant now) {
   if (!posted_.load(std::memory_order_acquire)) return false;
   const std::lock_guard lock(mutex_);
-  bool any = !posted_left_.empty() || !posted_failure_.ok();
+  bool any = !posted_left_.empty() || !posted_failure_.ok() || !posted_changeovers_.empty();
   if (!posted_failure_.ok() && group_.failure().ok()) {
     group_.Fail(posted_failure_);
     failure_posted_ = true;
@@ -113,6 +153,7 @@ bool Engine::TakePosted(Instant now) {
   // After the failure: who knows its cause may have left because of it.
   for (const Rank peer : posted_left_) group_.OnPeerLeft(peer, now);
   posted_left_.clear();
+  TakeChangeovers();
   while (!posted_calls_.empty() && !queued_.full()) {
     OR_CHECK(queued_.Push(posted_calls_.Pop()));
     queued_.Back()->started_at = now;
@@ -136,6 +177,9 @@ bool Engine::Turn(Instant now) {
   worked |= FlushQueued(now);
   worked |= AdmitCalls(now);
   group_.OnTime(idle, now);
+  while (const std::optional<ubt::Narrowing> narrowing = group_.NextNarrowing()) {
+    if (on_narrowing_) on_narrowing_(*narrowing);
+  }
   worked |= SendAll(idle, now);
   worked |= EndOps(now);
   if (!group_.failure().ok()) {
@@ -300,23 +344,28 @@ bool Engine::SendOne(ubt::SendOrder& order, Instant now) {
     header.cell = cell.cell;
     header.number_low = static_cast<std::uint32_t>(cell.number);
     wire::WriteHeader(header, out);
-    const std::span<const std::byte> payload = PayloadOf(order, cell.cell);
+    const std::span<const std::byte> payload = PayloadOf(order, cell);
     seal.Seal(out, {}, payload, order.op, cell.number);
     segments_[count] = {out, payload};
     bytes += segments_[count++].bytes();
   }
   if (order.control_bytes > 0) {
     const auto control = std::span<std::byte>(order.control).first(order.control_bytes);
-    seal.Seal(control.first<wire::kHeaderBytes>(), control.subspan(wire::kHeaderBytes), {},
+    const auto filling = std::span(zero_cell_).first(order.filling_bytes);
+    seal.Seal(control.first<wire::kHeaderBytes>(), control.subspan(wire::kHeaderBytes), filling,
               order.control_op, order.control_number);
-    segments_[count] = {control, {}};
+    segments_[count] = {control, filling};
     bytes += segments_[count++].bytes();
   }
   counters_.Add(Counter::kPacketsSent, count);
   counters_.Add(Counter::kBytesSent, bytes);
-  const auto segments = std::span<const TxSegment>(segments_).first(count);
-  bool taken = port_->Send(order.peer, segments);
-  if (!taken) {
+  bool taken = true;
+  // More than one super-packet only of a cell in pieces, of which a port may take few at once.
+  for (std::size_t first = 0; first < count && taken; first += port_->limits().segments_max) {
+    const auto segments = std::span<const TxSegment>(segments_).subspan(first).first(
+        std::min(count - first, port_->limits().segments_max));
+    taken = port_->Send(order.peer, segments);
+    if (taken) continue;
     Flush(now);
     // A network that takes nothing has lost the packet; repair brings it.
     taken = port_->Send(order.peer, segments);
@@ -335,12 +384,18 @@ Instant Engine::NextWake() const {
   return std::min(group_.NextWake(), waiting.started_at + waiting.timeout);
 }
 
-std::span<const std::byte> Engine::PayloadOf(const ubt::SendOrder& order, CellIndex cell) {
+std::span<const std::byte> Engine::PayloadOf(const ubt::SendOrder& order,
+                                             const ubt::SendOrder::Cell& cell) {
   OpData& data = Data(order.op);
   const std::size_t bytes =
-      std::size_t{data.grid.CellElements(order.shard, cell)} * data.grid.element_bytes();
-  if (order.stage == Stage::kBroadcast) return {CellMemory(data, cell), bytes};
-  return {data.in + Offset(data, order.shard, cell), bytes};
+      std::size_t{data.grid.CellElements(order.shard, cell.cell)} * data.grid.element_bytes();
+  const std::byte* const whole = order.stage == Stage::kBroadcast
+                                     ? CellMemory(data, cell.cell)
+                                     : data.in + Offset(data, order.shard, cell.cell);
+  if ((cell.flags & wire::kFlagPiece) == 0) return {whole, bytes};
+  const ubt::PieceRange piece =
+      ubt::PieceAt((cell.flags & wire::kPieceMask) >> wire::kPieceShift, bytes);
+  return {whole + piece.first, piece.bytes};
 }
 
 // Ends ops for their callers once nothing that was queued points into their memory any more.

@@ -13,6 +13,8 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <variant>
 #include <vector>
 
 #include "collectives/arena.h"
@@ -22,6 +24,7 @@
 #include "lib/counters.h"
 #include "lib/flight_recorder.h"
 #include "lib/settings.h"
+#include "transport/control/changeover.h"
 #include "transport/packet_io.h"
 #include "transport/ubt/group.h"
 #include "transport/wire/seal.h"
@@ -41,6 +44,10 @@ struct EngineOptions {
   // Called once, from Turn, when the group fails. `found_here`: this engine found the cause, which
   // is to reach all ranks; otherwise it was posted.
   std::function<void(const Status& cause, bool found_here)> on_failure;
+  // A path from this rank carries less than before; from Turn.
+  std::function<void(const ubt::Narrowing&)> on_narrowing;
+  // The answer to a changeover's question, for rank 0; from Turn.
+  std::function<void(const control::Ready&)> on_ready;
   // Takes every call that has ended, from Turn; notifies whoever waits for it.
   std::function<void(std::shared_ptr<Call>)> on_call_end;
 };
@@ -67,6 +74,9 @@ class Engine : private ubt::PayloadActions {
   // Ends everything with this cause (an abort, or a lost peer).
   void PostFailure(const Status& cause);
   void PostPeerLeft(Rank peer);
+  // Of changeovers, in the order in which rank 0 sent them.
+  void PostPrepare(const control::Prepare& prepare);
+  void PostDecision(const control::Decision& decision);
 
   // One turn. True: something was done, turn again; false: nothing to do before NextWake() unless
   // a packet comes in or something is posted.
@@ -135,6 +145,9 @@ class Engine : private ubt::PayloadActions {
   void PlaceZero(OpNumber op, Rank shard, CellIndex cell) override;
 
   bool TakePosted(Instant now);
+  void TakeChangeovers();
+  void Obey(const control::Prepare& prepare);
+  void Obey(const control::Decision& decision);
   bool ReceiveAll(Instant now, bool* idle);
   Counter TakePacket(std::span<const std::byte> packet, Instant now);
   bool AdmitCalls(Instant now);
@@ -144,7 +157,8 @@ class Engine : private ubt::PayloadActions {
   bool FlushQueued(Instant now);
   bool SendAll(bool idle, Instant now);
   bool SendOne(ubt::SendOrder& order, Instant now);
-  std::span<const std::byte> PayloadOf(const ubt::SendOrder& order, CellIndex cell);
+  std::span<const std::byte> PayloadOf(const ubt::SendOrder& order,
+                                       const ubt::SendOrder::Cell& cell);
   // Writes to the caller's memory; later, where a queued contribution of the cell lies there.
   void Write(OpNumber op, Rank shard, CellIndex cell, std::span<const std::byte> payload);
   bool IsQueued(OpNumber op, Rank shard, CellIndex cell) const;
@@ -159,6 +173,8 @@ class Engine : private ubt::PayloadActions {
   const std::uint32_t ranks_;
   const std::uint64_t bucket_bytes_max_;
   std::function<void(const Status&, bool)> on_failure_;
+  std::function<void(const ubt::Narrowing&)> on_narrowing_;
+  std::function<void(const control::Ready&)> on_ready_;
   std::function<void(std::shared_ptr<Call>)> on_call_end_;
   PacketPort* const port_;
 
@@ -181,6 +197,7 @@ class Engine : private ubt::PayloadActions {
   std::uint64_t receive_drops_ = 0;
   Instant look_at_drops_{};
   std::size_t shards_retired_ = 0;  // and not given back yet
+  std::optional<control::Prepare> prepared_;  // and not decided yet
   std::unique_ptr<ubt::SendOrder> order_;
   std::vector<std::byte> headers_;
   std::vector<TxSegment> segments_;
@@ -190,6 +207,7 @@ class Engine : private ubt::PayloadActions {
   std::mutex mutex_;  // guards the posted things below
   RingQueue<std::shared_ptr<Call>> posted_calls_;
   std::vector<Rank> posted_left_;
+  std::vector<std::variant<control::Prepare, control::Decision>> posted_changeovers_;
   Status posted_failure_;
 };
 

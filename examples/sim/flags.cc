@@ -157,6 +157,22 @@ bool TakeWay(Draft& draft, const std::string& text) {
   return true;
 }
 
+bool TakeNarrow(Draft& draft, const std::string& text) {
+  const auto parts = Split(text);
+  NarrowPlan narrow;
+  Duration at{};
+  std::uint64_t mtu = 0;
+  if (parts.size() != 4 || !RankOf(parts[0], &narrow.pair.from) ||
+      !RankOf(parts[1], &narrow.pair.to) || narrow.pair.from == narrow.pair.to ||
+      !Time(parts[2], &at) || !Count(parts[3], 68, 65'535, &mtu)) {
+    return false;
+  }
+  narrow.at = Instant{} + at;
+  narrow.packet_bytes_max = mtu - 28;  // IPv4 and UDP
+  draft.options.scenario.narrows.push_back(narrow);
+  return true;
+}
+
 bool TakeLink(Draft& draft, const std::string& text) {
   const auto parts = Split(text);
   RateOfRank link;
@@ -331,6 +347,8 @@ const std::array kFlags = {
          [](Draft& d, const std::string& t) { return Percent(t, &d.conditions().send_refused); }},
     Flag{"way", "FROM:TO:PERCENT", "loss of one way only, such as 1:0:60; may be repeated",
          TakeWay},
+    Flag{"narrow", "FROM:TO:AT:MTU", "a way loses larger IP packets from then on; may be repeated",
+         TakeNarrow},
     Flag{"link", "RANK:GBITS:GBITS", "rates of a rank's uplink and downlink; may be repeated",
          TakeLink},
     Flag{"partition", "RANK:BEGIN:END", "cuts a rank off from all others; may be repeated",
@@ -438,6 +456,7 @@ void CheckTogether(const Draft& draft, std::vector<std::string>* faults) {
   for (const RateOfRank& rate : draft.rates) has_rank(rate.rank);
   for (const ClockOfRank& clock : draft.clocks) has_rank(clock.rank);
   for (const WayPlan& way : s.ways) has_rank(std::max(way.pair.from, way.pair.to));
+  for (const NarrowPlan& one : s.narrows) has_rank(std::max(one.pair.from, one.pair.to));
   if (s.restart) has_rank(s.restart->rank);
   const std::string what = std::string(Name(draft.reduce)) + " of " + std::string(Name(draft.type));
   if (!Supported(draft.type, draft.reduce)) {

@@ -19,6 +19,14 @@ wire::JobKey SimKey(std::uint8_t key) {
   return wire::JobKey(bytes);
 }
 
+// As rank 0 of the control plane has it.
+constexpr Duration kAnswerLimit = milliseconds(1000);
+constexpr Duration kTryAgain = milliseconds(2000);
+
+// Sizes to ask a path for, whatever the packets of the job are.
+const std::vector<std::uint32_t> kProbeBytes = {8972, 4052, 1472, 1452, 1372, 1232,
+                                                1000, 548,  400,  300,  200};
+
 constexpr std::int64_t kMillion = 1'000'000;
 
 constexpr std::byte kGuard{0xc3};
@@ -62,7 +70,7 @@ bool Tensor::GuardsIntact() const {
 bool Tensor::StillOverwritten() const { return AllAre(bytes(), kOverwritten); }
 
 Job::Job(const JobOptions& options, World* world, Network* network)
-    : options_(options), world_(world), network_(network) {
+    : options_(options), world_(world), network_(network), changeover_(options.ranks) {
   OR_CHECK(network->nodes() == options.ranks);
   OR_CHECK(options.clocks.empty() || options.clocks.size() == options.ranks);
   for (Rank rank = 0; rank < options_.ranks; ++rank) {
@@ -91,6 +99,16 @@ void Job::Start(Rank rank) {
   engine.check = settings.security_check != CheckMode::kOff;
   engine.on_failure = [this, rank](const Status& cause, bool found_here) {
     if (found_here) OnFailure(rank, cause);
+  };
+  if (options_.watch_paths) engine.group.probe_bytes = kProbeBytes;
+  engine.on_narrowing = [this](const ubt::Narrowing& narrowing) {
+    After(options_.control_delay, [this, bytes = narrowing.to_bytes] {
+      changeover_.Propose({bytes});
+      BeginChangeover();
+    });
+  };
+  engine.on_ready = [this, rank](const control::Ready& ready) {
+    After(options_.control_delay, [this, rank, ready] { Tell(changeover_.OnReady(rank, ready)); });
   };
   engine.on_call_end = [this, rank](std::shared_ptr<Call> call) { OnCallEnd(rank, call); };
   node.engine = std::make_unique<Engine>(std::move(engine), node.port.get());
@@ -164,6 +182,39 @@ void Job::PostFailureAt(Instant at, Rank rank, const Status& cause) {
     nodes_[rank]->engine->PostFailure(cause);
     TurnBy(rank, world_->now());
   });
+}
+
+void Job::BeginChangeover() {
+  const std::optional<control::Prepare> prepare = changeover_.Begin();
+  if (!prepare) return;
+  After(options_.control_delay, [this, prepare] {
+    for (Rank rank = 0; rank < ranks(); ++rank) {
+      if (nodes_[rank]->engine == nullptr) continue;
+      nodes_[rank]->engine->PostPrepare(*prepare);
+      TurnBy(rank, world_->now());
+    }
+  });
+  After(kAnswerLimit, [this, id = prepare->id] {
+    if (!changeover_.under_way() || changeover_.id() != id) return;
+    Tell(changeover_.GiveUp());
+    After(kTryAgain, [this] { BeginChangeover(); });
+  });
+}
+
+void Job::Tell(const std::optional<control::Decision>& decision) {
+  if (!decision) return;
+  After(options_.control_delay, [this, decision] {
+    for (Rank rank = 0; rank < ranks(); ++rank) {
+      if (nodes_[rank]->engine == nullptr) continue;
+      nodes_[rank]->engine->PostDecision(*decision);
+      TurnBy(rank, world_->now());
+    }
+  });
+  if (decision->commit) BeginChangeover();
+}
+
+void Job::After(Duration delay, std::function<void()> act) {
+  world_->Schedule(world_->now() + delay, std::move(act));
 }
 
 void Job::PauseAt(Instant begin, Instant end, Rank rank) {

@@ -2,7 +2,8 @@
 // callers that call ops at given instants. Real payloads, so that results can be checked.
 //
 // Deterministic: one seed and one program give the same run, bit for bit. One thread.
-// Stands in for the control plane in one respect: a failure of one rank's group reaches the others.
+// Stands in for the control plane in two respects: a failure of one rank's group reaches the
+// others, and it carries the messages of changeovers, in order and without loss.
 // It makes no decision about what is right; examples/sim/checkers does.
 #ifndef OPTIREDUCE_EXAMPLES_SIM_JOB_H_
 #define OPTIREDUCE_EXAMPLES_SIM_JOB_H_
@@ -16,6 +17,7 @@
 
 #include "collectives/engine.h"
 #include "lib/settings.h"
+#include "transport/control/changeover.h"
 #include "transport/sim/network.h"
 #include "transport/sim/sim_port.h"
 #include "transport/sim/world.h"
@@ -43,7 +45,8 @@ struct JobOptions {
   std::uint16_t epoch = 0;
   std::vector<RankClock> clocks;  // by rank; empty: all are right
   Duration turn_cost{2'000};       // a rank's CPU is busy that long for a turn that did something
-  Duration control_delay = std::chrono::milliseconds(1);  // until the others hear of a failure
+  Duration control_delay = std::chrono::milliseconds(1);  // of a message of the control plane
+  bool watch_paths = true;  // whether ranks ask a path that seems to lose large packets
 };
 
 struct CallSpec {
@@ -143,6 +146,10 @@ class Job {
 
   void Submit(Rank rank, JobCall* entry);
   void OnFailure(Rank rank, const Status& cause);
+  // Rank 0's part in changeovers, which does not stop when rank 0 does.
+  void BeginChangeover();
+  void Tell(const std::optional<control::Decision>& decision);
+  void After(Duration delay, std::function<void()> act);
   void TurnBy(Rank rank, Instant at);
   void Turn(Rank rank);
   void OnCallEnd(Rank rank, const std::shared_ptr<Call>& call);
@@ -152,6 +159,7 @@ class Job {
   Network* const network_;
   std::vector<std::unique_ptr<Node>> nodes_;
   std::uint64_t open_calls_ = 0;
+  control::Changeover changeover_;
 };
 
 }  // namespace optireduce::sim

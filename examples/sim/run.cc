@@ -104,6 +104,11 @@ class Runner {
     for (const BlockPlan& block : scenario_.clogs) {
       network_.Clog(block.pairs, block.begin, block.end);
     }
+    for (const NarrowPlan& narrow : scenario_.narrows) {
+      world_.Schedule(narrow.at, [this, narrow] {
+        network_.Narrow(narrow.pair, narrow.packet_bytes_max);
+      });
+    }
     for (const LinkPlan& link : scenario_.links) {
       network_.SetUplink(link.rank, link.uplink);
       network_.SetDownlink(link.rank, link.downlink);

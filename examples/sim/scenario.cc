@@ -99,6 +99,10 @@ void AddEvents(const Scenario& scenario, Lines* lines) {
     lines->Line("clogged from " + Ms(block.begin) + " to " + Ms(block.end) + ":" +
                 Pairs(block.pairs));
   }
+  for (const NarrowPlan& narrow : scenario.narrows) {
+    lines->Line("narrow from " + Ms(narrow.at) + " on, packets of " +
+                std::to_string(narrow.packet_bytes_max) + " bytes:" + Pairs({narrow.pair}));
+  }
   for (const LinkPlan& link : scenario.links) {
     lines->Line(rank_text(link.rank) + " sends at " + LinkText(link.uplink) + "; receives at " +
                 LinkText(link.downlink));
@@ -150,6 +154,7 @@ Instant QuietFrom(const Scenario& scenario) {
     if (scenario.heal_at == kNever) quiet = std::max(quiet, partition.end);
   }
   for (const BlockPlan& clog : scenario.clogs) quiet = std::max(quiet, clog.end);
+  for (const NarrowPlan& narrow : scenario.narrows) quiet = std::max(quiet, narrow.at);
   Duration late{};
   for (const Duration after : scenario.start_after) late = std::max(late, after);
   for (const LateCall& call : scenario.late_calls) late += call.by;

@@ -45,6 +45,13 @@ struct BlockPlan {
   Instant end{};
 };
 
+// From this instant on a path loses packets that are larger.
+struct NarrowPlan {
+  NodePair pair;
+  Instant at{};
+  std::size_t packet_bytes_max = 0;
+};
+
 // A rank whose links are not like those of the others.
 struct LinkPlan {
   Rank rank = 0;
@@ -79,6 +86,7 @@ struct Scenario {
   std::vector<PausePlan> pauses;
   std::vector<BlockPlan> partitions;
   std::vector<BlockPlan> clogs;
+  std::vector<NarrowPlan> narrows;
   std::vector<LinkPlan> links;
   std::vector<WayPlan> ways;
   std::optional<RestartPlan> restart;

@@ -60,6 +60,7 @@ class Maker {
     Clocks();
     Restart();
     NeverCalled();
+    Narrows();
     scenario_.ends_within = EndsWithin();
     return std::move(scenario_);
   }
@@ -317,6 +318,24 @@ class Maker {
     if (!Chance(0.05)) return;
     scenario_.never_calls.push_back({AnyRank(), random_.Below(scenario_.calls.size())});
     for (CallPlan& plan : scenario_.calls) plan.spec.timeout = seconds(5);
+  }
+
+  // A path, or all paths from a rank or to it, as where a tunnel comes into the way.
+  void Narrows() {
+    if (!Chance(0.15)) return;
+    const std::size_t packet = scenario_.job.network.packet_bytes_max;
+    const std::size_t to = packet > 2'000  ? OneOf<std::size_t>({4'100, 1'472})
+                           : packet > 1'000 ? OneOf<std::size_t>({1'440, 1'372, 1'000, 560})
+                                            : OneOf<std::size_t>({520, 400, 310});
+    const Rank rank = AnyRank();
+    const Rank other = OtherThan(rank);
+    const std::uint64_t which = random_.Below(3);
+    const Instant at = Instant{} + microseconds(Between(0, 20'000));
+    for (Rank peer = 0; peer < scenario_.job.ranks; ++peer) {
+      if (peer == rank || (which == 2 && peer != other)) continue;
+      scenario_.narrows.push_back(
+          {which == 0 ? NodePair{peer, rank} : NodePair{rank, peer}, at, to});
+    }
   }
 
   // Two seconds, a bound and a grace for every op, and sixteen times what the bytes take on the

@@ -18,7 +18,7 @@ ALLOWED = {
     "ports": {"base", "packet_io", "udp", "dpdk", "fault"},
     "collectives": {"base", "packet_io", "hadamard", "wire", "ubt", "shm", "ports", "control"},
     "trace_events": set(),
-    "sim_harness": {"base", "packet_io", "wire", "ubt", "sim", "fault", "collectives",
+    "sim_harness": {"base", "packet_io", "wire", "ubt", "sim", "fault", "control", "collectives",
                     "trace_events"},
     "bench": {"base!", "collectives!", "trace_events"},
     "examples": {"base!", "collectives!"},

@@ -169,6 +169,10 @@ std::vector<NodePair> Network::PairsBetween(std::span<const NodeId> from,
   return pairs;
 }
 
+void Network::Narrow(NodePair pair, std::size_t packet_bytes_max) {
+  pairs_[PairIndex(pair)].carries_bytes = packet_bytes_max;
+}
+
 void Network::Heal() {
   conditions_ = Healed(conditions_);
   for (PairConditions& conditions : overrides_) conditions = Healed(conditions);
@@ -343,6 +347,10 @@ void Network::OnEvent(std::uint32_t what, std::uint64_t argument) {
 void Network::AtSwitch(PacketIndex index) {
   const NodePair pair = PairOf(index);
   DropReason reason = DropReason::kLoss;
+  if (pool_[index].bytes > pairs_[PairIndex(pair)].carries_bytes) {
+    Drop(index, DropReason::kTooLarge);
+    return;
+  }
   if (LostAtSwitch(pair, &reason)) {
     Drop(index, reason);
     return;

@@ -79,6 +79,9 @@ class Network final : private EventHandler {
   void SetConditions(NodePair pair, const PairConditions& conditions);
   const PairConditions& conditions(NodePair pair) const;
 
+  // From now on packets of this pair that are larger than that are lost, and nobody is told.
+  void Narrow(NodePair pair, std::size_t packet_bytes_max);
+
   // Blocks these pairs for packets that reach the switch in [begin, end). Partitions add up.
   void Partition(std::span<const NodePair> pairs, Instant begin, Instant end);
 
@@ -162,6 +165,7 @@ class Network final : private EventHandler {
     Instant last_arrival{};
     bool bad = false;  // in a burst of loss
     std::uint32_t override_index = kNoOverride;
+    std::size_t carries_bytes = ~std::size_t{0};
   };
 
   // An interval of a partition or a clog.

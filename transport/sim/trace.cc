@@ -68,6 +68,8 @@ std::string_view Name(DropReason reason) {
       return "checksum";
     case DropReason::kSendRefused:
       return "send refused";
+    case DropReason::kTooLarge:
+      return "too large";
   }
   return "?";
 }

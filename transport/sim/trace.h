@@ -44,8 +44,9 @@ enum class DropReason : std::uint8_t {
   kNodeDown = 6,
   kChecksum = 7,     // the receiver's kernel found it damaged
   kSendRefused = 8,  // by the sender's kernel, with an error
+  kTooLarge = 9,     // for its path, which tells nobody
 };
-inline constexpr std::size_t kDropReasons = 9;
+inline constexpr std::size_t kDropReasons = 10;
 
 std::string_view Name(TraceKind kind);     // "deliver"
 std::string_view Name(DropReason reason);  // "port queue"

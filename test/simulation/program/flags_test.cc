@@ -71,10 +71,10 @@ TEST(Flags, BecomeAScenario) {
 TEST(Flags, EveryFaultHasOne) {
   const auto parsed = Parse({"--ranks", "3", "--burst_loss", "1", "--burst_packets", "8",
                              "--corrupt_caught", "2", "--send_busy", "3", "--send_refused", "4",
-                             "--way", "1:0:60", "--link", "2:0.1:10", "--partition", "1:1ms:2ms",
-                             "--clog", "0:3ms:4ms", "--never", "2:5", "--clock", "1:1h:-200",
-                             "--restart", "1:5ms", "--ops_before", "4294967290", "--first_packet",
-                             "77"});
+                             "--way", "1:0:60", "--narrow", "0:2:5ms:1400", "--link",
+                             "2:0.1:10", "--partition", "1:1ms:2ms", "--clog", "0:3ms:4ms",
+                             "--never", "2:5", "--clock", "1:1h:-200", "--restart", "1:5ms",
+                             "--ops_before", "4294967290", "--first_packet", "77"});
   ASSERT_TRUE(parsed.ok()) << parsed.status().text();
   const Scenario& s = parsed->scenario;
   const PairConditions& c = s.job.network.conditions;
@@ -87,6 +87,10 @@ TEST(Flags, EveryFaultHasOne) {
   EXPECT_EQ(s.ways[0].pair.from, 1u);
   EXPECT_DOUBLE_EQ(s.ways[0].conditions.loss, 0.6);
   EXPECT_DOUBLE_EQ(s.ways[0].conditions.burst_begin, 0.01);
+  ASSERT_EQ(s.narrows.size(), 1u);
+  EXPECT_EQ(s.narrows[0].pair.to, 2u);
+  EXPECT_EQ(s.narrows[0].at, Instant{} + milliseconds(5));
+  EXPECT_EQ(s.narrows[0].packet_bytes_max, 1372u);
   ASSERT_EQ(s.links.size(), 1u);
   EXPECT_EQ(s.links[0].uplink.rate_bits_per_s, 100'000'000u);
   ASSERT_EQ(s.partitions.size(), 1u);
@@ -129,7 +133,8 @@ TEST(Flags, EachFaultIsNamed) {
       {"--pause", "1:5ms:2ms"}, {"--late", "1"},     {"--late", "x:1ms"},  {"--mtu", "100"},
       {"--share_pct", "99"},  {"--arena", "4K"},     {"--rate", "-1"},     {"--values", "few"},
       {"--burst_packets", "0"}, {"--send_busy", "100"}, {"--way", "1:1:5"}, {"--link", "1:2"},
-      {"--clog", "1:2ms:1ms"}, {"--never", "1"},     {"--clock", "1:1h:9999"}, {"--restart", "1"}};
+      {"--clog", "1:2ms:1ms"}, {"--never", "1"},     {"--clock", "1:1h:9999"}, {"--restart", "1"},
+      {"--narrow", "1:1:1ms:1400"}, {"--narrow", "0:1:1ms:10"}};
   for (const auto& arguments : wrong) {
     EXPECT_THAT(FaultOf(arguments), HasSubstr(arguments[0] + ": '" + arguments[1] + "'"));
   }
@@ -145,7 +150,8 @@ TEST(Flags, MustFitTogether) {
   EXPECT_THAT(FaultOf({"--ranks", "4", "--pause", "4:1ms:2ms"}), HasSubstr("no rank 4"));
   EXPECT_THAT(FaultOf({"--ranks", "4", "--late", "9:1ms"}), HasSubstr("no rank 9"));
   for (const std::vector<std::string>& fault : std::vector<std::vector<std::string>>{
-           {"--never", "9:1"}, {"--clog", "9:0s:1s"}, {"--partition", "9:0s:1s"},
+           {"--never", "9:1"}, {"--clog", "9:0s:1s"}, {"--narrow", "0:9:1ms:1400"},
+           {"--partition", "9:0s:1s"},
            {"--link", "9:1:1"}, {"--clock", "9:0s:1"}, {"--way", "0:9:1"}, {"--restart", "9:1s"}}) {
     EXPECT_THAT(FaultOf({"--ranks", "4", fault[0], fault[1]}), HasSubstr("no rank 9"));
   }
