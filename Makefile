@@ -1,6 +1,6 @@
 # Each target first installs and builds whatever it needs. `make help` lists them.
 # Settings: JOBS, SEEDS, SANITIZE_SEEDS, SOAK_SEEDS, SOAK_FIRST, FUZZ_S, PREFIX, DESTDIR, NP,
-# BENCH_ARGS.
+# BENCH_ARGS, LAB_ARGS.
 
 # Debian's own cmake, ninja and python before any other that a user may have installed.
 export PATH := /usr/bin:/bin:$(PATH)
@@ -14,10 +14,11 @@ FUZZ_S ?= 600
 PREFIX ?= /usr/local
 NP ?= 4
 BENCH_ARGS ?= -b 4K -e 32M -f 8
+LAB_ARGS ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup build bench test sanitize soak fuzz install format clean
+.PHONY: help setup build bench test sanitize soak fuzz lab install format clean
 
 help:
 	@echo "make bench              benchmark $(NP) local ranks over UDP, clean and with 1 % loss"
@@ -26,6 +27,7 @@ help:
 	@echo "make sanitize           tests under ASan + UBSan, then under TSan"
 	@echo "make soak               $(SOAK_SEEDS) seeds of the simulator's swarm, for hours"
 	@echo "make fuzz               each fuzz target for $(FUZZ_S) s under ASan + UBSan (installs clang-19)"
+	@echo "make lab                ours beside gloo and Open MPI, as root; test/lab/README.md says more"
 	@echo "make install PREFIX=DIR libraries, headers, CMake package, optireduce.pc"
 	@echo "make format             clang-format-19 over all sources (asks for it if missing)"
 	@echo "make clean              remove build/"
@@ -60,6 +62,9 @@ soak: build
 fuzz:
 	@scripts/setup.sh clang-19 libclang-rt-19-dev
 	@scripts/fuzz.sh $(FUZZ_S) $(JOBS)
+
+lab: setup
+	test/lab/compare.py --jobs $(JOBS) $(LAB_ARGS)
 
 install: build
 	DESTDIR="$(DESTDIR)" cmake --install build/release --prefix "$(abspath $(PREFIX))"
