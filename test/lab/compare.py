@@ -165,8 +165,8 @@ def parse():
     parser.add_argument("--contenders", nargs="+", default=DEFAULT_CONTENDERS,
                         help="ours/exact, ours/bounded, gloo/ring_chunked, gloo/halving_doubling, "
                         "openmpi/default; the first is compared with the others")
-    parser.add_argument("--repeats", type=int, default=2)
-    parser.add_argument("--seconds", type=float, default=1.5, help="of iterations in a cell")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=1, help="of iterations in a cell")
     parser.add_argument("--iterations-min", type=int, default=5, help="even if they take longer")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="of the build")
     parser.add_argument("--out", type=pathlib.Path, default=BUILD / "results",

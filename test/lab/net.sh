@@ -17,11 +17,12 @@
 #
 # TCP is CUBIC, the default of most systems (LAB_TCP=bbr for another that this kernel has). All
 # that is made lies in namespaces named orlab-...; nothing else of the machine is changed, and a
-# namespace that this script did not make is never touched.
+# namespace that this script did not make is never touched. LAB_NAME=other makes a second network
+# beside the first.
 set -eu
 
-state=/run/optireduce-lab  # a line for every namespace made: its name and its inode
-prefix=orlab
+prefix=${LAB_NAME:-orlab}
+state=/run/optireduce-lab.$prefix  # a line for every namespace made: its name and its inode
 subnet=10.88.0
 switch=$prefix-switch
 tcp=${LAB_TCP:-cubic}
