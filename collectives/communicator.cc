@@ -286,6 +286,8 @@ void Communicator::Impl::StartEngine() {
   options.on_narrowing = [this](const ubt::Narrowing& narrowing) { OnNarrowing(narrowing); };
   options.on_ready = [this](const control::Ready& ready) { control->Answer(ready); };
   options.on_call_end = [this](std::shared_ptr<Call> call) { OnCallEnd(std::move(call)); };
+  options.stall_after = settings.op_warning;
+  options.on_stall = [](const std::string& what) { Log(LogLevel::kWarning, what); };
   engine = std::make_unique<Engine>(std::move(options), &port->port());
   driver = std::make_unique<Driver>(engine.get(), &port->port(), settings.spin);
   driver->Start();

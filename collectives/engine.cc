@@ -63,6 +63,8 @@ Engine::Engine(EngineOptions options, PacketPort* port)
       on_narrowing_(std::move(options.on_narrowing)),
       on_ready_(std::move(options.on_ready)),
       on_call_end_(std::move(options.on_call_end)),
+      stall_after_(options.stall_after),
+      on_stall_(std::move(options.on_stall)),
       port_(port),
       recorder_(kFlightRecords),
       shards_(options.arena_bytes - PoolBytes(options.arena_bytes),
@@ -182,6 +184,7 @@ bool Engine::Turn(Instant now) {
   }
   worked |= SendAll(idle, now);
   worked |= EndOps(now);
+  if (StallAt() <= now) TellOfStall(now);
   if (!group_.failure().ok()) {
     failed_ = true;
     recorder_.Record(now, Event::kGroupFailed, group_.called(), kNoRank,
@@ -379,9 +382,32 @@ bool Engine::SendOne(ubt::SendOrder& order, Instant now) {
 }
 
 Instant Engine::NextWake() const {
-  if (queued_.empty() || failed_) return group_.NextWake();
+  if (failed_) return group_.NextWake();
+  const Instant wake = std::min(group_.NextWake(), StallAt());
+  if (queued_.empty()) return wake;
   const Call& waiting = *queued_.Front();
-  return std::min(group_.NextWake(), waiting.started_at + waiting.timeout);
+  return std::min(wake, waiting.started_at + waiting.timeout);
+}
+
+Instant Engine::StallAt() const {
+  if (stall_after_ == Duration{0} || (running_.empty() && queued_.empty())) return kNever;
+  const Call& oldest = running_.empty() ? *queued_.Front() : *running_.front();
+  return std::max({oldest.started_at, op_ended_at_, stall_told_at_}) + stall_after_;
+}
+
+void Engine::TellOfStall(Instant now) {
+  stall_told_at_ = now;
+  const Call& oldest = running_.empty() ? *queued_.Front() : *running_.front();
+  const Duration waits = now - std::max(oldest.started_at, op_ended_at_);
+  const OpNumber open = group_.done() + 1;
+  std::string what = "what ended last has not left the network's queue of this rank";
+  if (open <= group_.called()) {
+    what = group_.DescribeOp(open) + " waits for " + group_.DescribeWaiting(open);
+  } else if (!queued_.empty()) {
+    what = "the next op waits for room: " + group_.DescribeRoom();
+  }
+  on_stall_("no op has ended for " + std::to_string(waits / milliseconds(1)) + " ms, of " +
+            std::to_string(oldest.timeout / milliseconds(1)) + " ms (op_timeout); " + what);
 }
 
 std::span<const std::byte> Engine::PayloadOf(const ubt::SendOrder& order,
@@ -404,6 +430,7 @@ bool Engine::EndOps(Instant now) {
   bool any = false;
   while (const std::optional<ubt::OpEnd> end = group_.NextEnd()) {
     any = true;
+    op_ended_at_ = now;
     const std::shared_ptr<Call> call = std::move(Data(end->op).call);
     Report& report = call->report;
     report.entries += end->count * ranks_;

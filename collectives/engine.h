@@ -14,6 +14,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -48,6 +49,10 @@ struct EngineOptions {
   std::function<void(const ubt::Narrowing&)> on_narrowing;
   // The answer to a changeover's question, for rank 0; from Turn.
   std::function<void(const control::Ready&)> on_ready;
+  // Called from Turn each time that calls have waited this long without the end of any op, with
+  // what they wait for; 0: never.
+  Duration stall_after{0};
+  std::function<void(const std::string& what)> on_stall;
   // Takes every call that has ended, from Turn; notifies whoever waits for it.
   std::function<void(std::shared_ptr<Call>)> on_call_end;
 };
@@ -164,6 +169,9 @@ class Engine : private ubt::PayloadActions {
   bool IsQueued(OpNumber op, Rank shard, CellIndex cell) const;
   void GiveBackShards();
   bool EndOps(Instant now);
+  // When the calls that wait have done so for stall_after; kNever while none does.
+  Instant StallAt() const;
+  void TellOfStall(Instant now);
   void EndCall(const std::shared_ptr<Call>& call, Instant now);
   void FailAll(Instant now);
 
@@ -176,6 +184,8 @@ class Engine : private ubt::PayloadActions {
   std::function<void(const ubt::Narrowing&)> on_narrowing_;
   std::function<void(const control::Ready&)> on_ready_;
   std::function<void(std::shared_ptr<Call>)> on_call_end_;
+  const Duration stall_after_;
+  std::function<void(const std::string&)> on_stall_;
   PacketPort* const port_;
 
   Counters counters_;
@@ -192,6 +202,8 @@ class Engine : private ubt::PayloadActions {
   // Since the port was last empty, at most those of one turn; of ops in place only.
   std::vector<QueuedData> queued_data_;
   std::vector<HeldWrite> held_writes_;   // while the port is busy; at most what is queued there
+  Instant op_ended_at_{};       // the last one
+  Instant stall_told_at_{};
   bool failed_ = false;
   bool failure_posted_ = false;
   std::uint64_t receive_drops_ = 0;

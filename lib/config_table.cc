@@ -50,8 +50,12 @@ constexpr std::array kOptions = {
            "What ops are by default. exact: every contribution is in, or the op fails. bounded: "
            "SUM and AVG of floating point tensors from bounded.bytes_min on end by their bound, "
            "with what was left out reported; all other ops stay exact."},
-    Option{"op_timeout", kDuration, &S::op_timeout, "30s", "1ms", "24h", kLocal,
-           "An op that has not ended after this time fails and names the silent rank."},
+    Option{"op_timeout", kDuration, &S::op_timeout, "5m", "1ms", "24h", kLocal,
+           "An op that has not ended after this time fails and names the silent rank. A rank that "
+           "writes a checkpoint between its ops lets the others wait that long."},
+    Option{"op_warning", kDuration, &S::op_warning, "10s", "0", "24h", kLocal,
+           "While no op of this rank ends, a warning says so each time that this has passed, and "
+           "which ranks it waits for. 0: never."},
     Option{"ops_behind_max", kCount, &S::ops_behind_max, "8", "1", "32", kWire,
            "An op starts only when every rank has called the op this many before it: the memory "
            "of results kept for slow ranks grows with it."},

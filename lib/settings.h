@@ -23,6 +23,7 @@ struct Settings {
   // What ops are by default.
   Mode mode = Mode::kExact;
   Duration op_timeout{};
+  Duration op_warning{};
   std::uint64_t ops_behind_max = 0;
   std::uint64_t ops_in_flight_max = 0;
   std::uint64_t bucket_bytes_max = 0;

@@ -427,6 +427,10 @@ std::string Group::DescribeRoom() const {
   return text.empty() ? "room in the arena" : text;
 }
 
+std::string Group::DescribeOp(OpNumber number) const {
+  return "op " + std::to_string(number) + " (" + Describe(At(number).spec) + ")";
+}
+
 std::string Group::DescribeWaiting(OpNumber number) const {
   std::string text;
   const auto add = [this, &text](Rank r, const std::string& what) {

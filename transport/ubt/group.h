@@ -168,7 +168,9 @@ class Group {
   OpNumber called() const { return called_; }
   OpNumber done() const { return done_; }
   const GroupSettings& settings() const { return settings_; }
-  // Which ranks an op waits for and for what, e.g. "rank 2 (has not called it)".
+  // "op 7 (all_reduce sum of 1000 float32 (exact))"; only while it is open.
+  std::string DescribeOp(OpNumber op) const;
+  // Which ranks an op waits for and for what, e.g. "rank 2: has not called it".
   std::string DescribeWaiting(OpNumber op) const;
   // Which ranks the next op's admission waits for.
   std::string DescribeRoom() const;

@@ -151,7 +151,7 @@ void Group::RunOpClocks(Instant now) {
       }
       Finish(op, OpEnd::Outcome::kDivergent, now);
     } else if (give_up <= now) {
-      Fail({Code::kTimeout, "op " + std::to_string(number) + " did not end within " +
+      Fail({Code::kTimeout, DescribeOp(number) + " did not end within " +
                                 std::to_string(op.timeout / milliseconds(1)) +
                                 " ms (op_timeout); waiting for " + DescribeWaiting(number)});
       return;

@@ -172,6 +172,22 @@ TEST(State, OneLinePerOpOnRequest) {
   EXPECT_EQ(lines, 60);
 }
 
+TEST(State, AnOpThatWaitsLongIsWarnedOfAndGoesOn) {
+  ::testing::internal::CaptureStderr();
+  Job job(2, {{"op_warning", "100ms"}, {"log.level", "warning"}});
+  job.RunThreads([&](int rank) {
+    const auto comm = job.Make(rank);
+    ASSERT_TRUE(comm);
+    Reduce(*comm, 2);
+    if (rank == 1) SleepFor(milliseconds(350));
+    Reduce(*comm, 2);
+  });
+  const std::string text = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(text, ContainsRegex("warning: no op has ended for [1-9][0-9][0-9] ms, of 300000 ms "
+                                  "\\(op_timeout\\); op 3 \\(all_reduce sum of 100000 float32 "
+                                  "\\(exact\\)\\) waits for rank 1 \\(.*: has not called it"));
+}
+
 TEST(State, AFailureLeavesTheLastEventsOfEachRank) {
   const RankFiles files("optireduce_flight");
   Job job(3, {{"op_timeout", "300ms"}, {"flight_record.file", files.path()}});

@@ -106,7 +106,17 @@ TEST(Exact, APausedRankIsWaitedFor) {
   EXPECT_LT(evidence.ended_at, Instant{} + milliseconds(340));
 }
 
-// The same under a partition that heals.
+// A rank that calls a minute after the others, as after a checkpoint: with what is configured when
+// nobody configures anything, no op fails.
+TEST(Exact, ARankThatIsAwayForAMinuteIsWaitedFor) {
+  Scenario scenario = Scene(4, Mode::kExact, 10'000, 2);
+  for (CallPlan& plan : scenario.calls) plan.spec.timeout = scenario.job.settings.op_timeout;
+  scenario.start_after = {std::chrono::seconds(60), Duration{}, Duration{}, Duration{}};
+  const Evidence evidence = RunAndCheck(scenario);
+  EXPECT_GT(evidence.ended_at, Instant{} + std::chrono::seconds(60));
+  EXPECT_LT(evidence.ended_at, Instant{} + std::chrono::seconds(61));
+}
+
 TEST(Exact, APartitionIsWaitedOut) {
   Scenario scenario = Scene(4, Mode::kExact, 100'000);
   const std::vector<NodeId> left = {0, 1};

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 #include <numeric>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -39,6 +40,8 @@ struct Joined {
       options.on_failure = [this](const Status& cause, bool found_here) {
         (found_here ? failures : told).push_back(cause);
       };
+      options.stall_after = settings.op_warning;
+      options.on_stall = [this, r](const std::string& what) { stalls.emplace_back(r, what); };
       engines.push_back(std::make_unique<Engine>(std::move(options), ports[r].get()));
     }
   }
@@ -58,6 +61,7 @@ struct Joined {
   std::vector<std::pair<Rank, std::shared_ptr<Call>>> ended;
   std::vector<Status> failures;  // found here
   std::vector<Status> told;
+  std::vector<std::pair<Rank, std::string>> stalls;
   Instant now = InstantFromNanos(1'000'000'000);
 };
 
@@ -125,6 +129,46 @@ TEST(Engine, AReceiveQueueThatOverflowsCostsCredit) {
   job.Run(milliseconds(20));
   EXPECT_EQ(job.engines[0]->counters().Get(Counter::kKernelReceiveDrops), 5U);
   EXPECT_EQ(job.engines[0]->counters().Get(Counter::kCreditOverflowEvents), 1U);
+}
+
+TEST(Engine, TellsOfAnOpThatDoesNotEnd) {
+  Settings settings = TestSettings();
+  settings.op_warning = milliseconds(100);
+  Joined job(2, settings);
+  TestCall a(Numbers(100, 0));
+  TestCall b(Numbers(100, 0));
+  job.Run(milliseconds(300));  // nothing is called, nothing is late
+  job.engines[0]->Submit(a.call);
+  job.Run(milliseconds(99));
+  EXPECT_TRUE(job.stalls.empty());
+  EXPECT_LE(job.engines[0]->NextWake(), job.now + milliseconds(1));
+  job.Run(milliseconds(202));
+  ASSERT_EQ(job.stalls.size(), 3U);
+  for (const auto& [rank, what] : job.stalls) EXPECT_EQ(rank, 0U);
+  EXPECT_EQ(job.stalls[1].second,
+            "no op has ended for 200 ms, of 10000 ms (op_timeout); op 1 (all_reduce sum of 100 "
+            "int64 (exact)) waits for rank 1: has not called it");
+  job.engines[1]->Submit(b.call);
+  job.Run(milliseconds(300));
+  EXPECT_TRUE(job.Ended(a));
+  EXPECT_EQ(job.stalls.size(), 3U);
+}
+
+// Many ops of one long call: what goes on is not stalled.
+TEST(Engine, TellsOfNoStallWhileOpsEnd) {
+  Settings settings = TestSettings();
+  settings.op_warning = milliseconds(1);
+  settings.bucket_bytes_max = 8 * 100;
+  Joined job(2, settings);
+  TestCall a(Numbers(20'000, 0));
+  TestCall b(Numbers(20'000, 0));
+  job.engines[0]->Submit(a.call);
+  job.engines[1]->Submit(b.call);
+  const Instant start = job.now;
+  while (!job.Ended(a) && job.now < start + seconds(1)) job.Run(std::chrono::microseconds(100));
+  ASSERT_TRUE(job.Ended(a));
+  EXPECT_GT(job.now - start, 2 * settings.op_warning);
+  EXPECT_TRUE(job.stalls.empty()) << job.stalls.front().second;
 }
 
 // ---- One engine and a made-up peer -------------------------------------------------------------

@@ -30,7 +30,8 @@ const Config::Row& RowOf(const std::vector<Config::Row>& rows, std::string_view 
 TEST(Config, DefaultsAreTheStatedOnes) {
   const Settings s = Config::Defaults().settings();
   EXPECT_EQ(s.mode, Mode::kExact);
-  EXPECT_EQ(s.op_timeout, std::chrono::seconds(30));
+  EXPECT_EQ(s.op_timeout, std::chrono::minutes(5));
+  EXPECT_EQ(s.op_warning, std::chrono::seconds(10));
   EXPECT_EQ(s.ops_behind_max, 8u);
   EXPECT_EQ(s.ops_in_flight_max, 8u);
   EXPECT_EQ(s.bucket_bytes_max, 64u << 20);
@@ -69,7 +70,7 @@ TEST(Config, DefaultsAreTheStatedOnes) {
   EXPECT_EQ(s.state_signal, StateSignalChoice::kOff);
   EXPECT_EQ(s.state_file, "");
   EXPECT_EQ(s.flight_record_file, "");
-  EXPECT_EQ(Options().size(), 40u) << "a new option needs a line above";
+  EXPECT_EQ(Options().size(), 41u) << "a new option needs a line above";
 }
 
 TEST(Config, TableIsWellFormed) {
