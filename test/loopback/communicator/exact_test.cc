@@ -54,7 +54,20 @@ TEST_P(Counts, AreReducedExactly) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, Counts, ::testing::Values(1, 2, 3, 4, 5, 8));
+INSTANTIATE_TEST_SUITE_P(Ranks, Counts, ::testing::Values(1, 2, 3, 4, 5, 6, 7, 8));
+
+// By name, and before anything is sent: no op has begun.
+void ExpectRefused(Communicator& comm, DataType type, ReduceOp op) {
+  std::uint64_t word = 0;
+  const std::uint64_t ops =
+      comm.size() > 1 ? CounterOf(comm.stats(), "ops_called") : std::uint64_t{0};
+  const Report refused = comm.AllReduce(&word, &word, 1, type, op).Wait();
+  EXPECT_EQ(refused.outcome, Report::Outcome::kFailed);
+  EXPECT_EQ(refused.status.code(), Code::kInvalidArgument);
+  const std::string pair = std::string(Name(op)) + " of " + std::string(Name(type));
+  EXPECT_TRUE(Has(refused.status.text(), pair)) << refused.status.text();
+  EXPECT_TRUE(comm.size() == 1 || CounterOf(comm.stats(), "ops_called") == ops);
+}
 
 class Types : public ::testing::TestWithParam<int> {};
 
@@ -70,14 +83,11 @@ TEST_P(Types, EveryOperatorIsExact) {
         const auto type = static_cast<DataType>(t);
         const auto op = static_cast<ReduceOp>(o);
         if (!Supported(type, op)) {
-          std::uint64_t word = 0;
-          const Report refused = comm->AllReduce(&word, &word, 1, type, op).Wait();
-          EXPECT_EQ(refused.outcome, Report::Outcome::kFailed);
-          EXPECT_EQ(refused.status.code(), Code::kInvalidArgument);
+          ExpectRefused(*comm, type, op);
           continue;
         }
         ++pairs;
-        for (const std::size_t count : {std::size_t{1}, std::size_t{1531}}) {
+        for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{1531}}) {
           ReduceAndCheck(*comm, type, op, count, salt % 2 == 0, salt);
           ++salt;
         }

@@ -157,7 +157,6 @@ TEST(Stopped, RankIsNamedAfterTheOpTimeout) {
   ExpectRerunWorks(job);
 }
 
-// A stopped rank costs a bounded op its bound and its grace. When it goes on, the job does.
 // The time of one call, not that of the group: seconds where others have half a minute.
 TEST(Timeout, OfACallIsItsOwnAndNamesWhoHasNotCalled) {
   Job job(2, {{"op_timeout", "100s"}});
@@ -187,6 +186,7 @@ TEST(Timeout, OfACallIsItsOwnAndNamesWhoHasNotCalled) {
   });
 }
 
+// A stopped rank costs a bounded op its bound and its grace. When it goes on, the job does.
 TEST(Stopped, RankHoldsUpNoBoundedOp) {
   constexpr int kRanks = 4;
   constexpr int kOps = 8;

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "test/loopback/communicator/job.h"
+#include "transport/ubt/grid.h"
 
 namespace optireduce::testing {
 namespace {
@@ -89,6 +90,56 @@ TEST(SameBits, WhateverTheWayOfThePackets) {
     for (const Hashes& slot : hashes) floats.insert(slot.floats);
     EXPECT_EQ(floats.size(), 1U) << (settings.empty() ? "" : settings.front().first);
   }
+}
+
+// The float32 sum of these contributions in the order that docs/numerics.md states.
+std::vector<float> SumInStatedOrder(const std::vector<std::vector<float>>& in, std::size_t first,
+                                    std::size_t count) {
+  const auto ranks = static_cast<std::uint32_t>(in.size());
+  const ubt::Grid grid(count, sizeof(float), ranks, 1408);
+  std::vector<float> out(count);
+  for (Rank shard = 0; shard < ranks; ++shard) {
+    for (std::uint64_t i = grid.ShardFirst(shard); i < grid.ShardFirst(shard + 1); ++i) {
+      out[i] = in[shard][first + i];
+      for (Rank step = 1; step < ranks; ++step) {
+        out[i] += in[(shard + ranks - step) % ranks][first + i];
+      }
+    }
+  }
+  return out;
+}
+
+// One tensor, and the same one in seven pieces: each has the bits of its own stated order, and
+// these differ.
+TEST(SameBits, AreThoseOfTheStatedOrder) {
+  constexpr int kRanks = 5;
+  constexpr std::size_t kPieces = 7;
+  std::vector<std::vector<float>> in;
+  for (int rank = 0; rank < kRanks; ++rank) in.push_back(RandomFloats(rank, kCount, 3));
+  const std::vector<float> whole = SumInStatedOrder(in, 0, kCount);
+  std::vector<float> pieces;
+  const auto first_of = [](std::size_t piece) { return piece * kCount / kPieces; };
+  for (std::size_t piece = 0; piece < kPieces; ++piece) {
+    const std::size_t first = first_of(piece);
+    const std::vector<float> part = SumInStatedOrder(in, first, first_of(piece + 1) - first);
+    pieces.insert(pieces.end(), part.begin(), part.end());
+  }
+  EXPECT_NE(whole, pieces);
+  Job job(kRanks);
+  job.Run([&](int rank) {
+    const auto comm = job.Make(rank);
+    ASSERT_TRUE(comm);
+    const std::vector<float>& own = in[static_cast<std::size_t>(rank)];
+    std::vector<float> out(kCount);
+    WaitFor(comm->AllReduce(own.data(), out.data(), kCount, DataType::kFloat32, ReduceOp::kSum));
+    EXPECT_TRUE(out == whole);
+    for (std::size_t piece = 0; piece < kPieces; ++piece) {
+      const std::size_t first = first_of(piece);
+      WaitFor(comm->AllReduce(own.data() + first, out.data() + first,
+                              first_of(piece + 1) - first, DataType::kFloat32, ReduceOp::kSum));
+    }
+    EXPECT_TRUE(out == pieces);
+  });
 }
 
 // The order in which ranks call is of no account either.

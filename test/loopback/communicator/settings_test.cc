@@ -253,5 +253,32 @@ TEST(Idle, RanksUseHardlyAnyProcessor) {
   });
 }
 
+// Nor after a rank has died: what is broken does not turn.
+TEST(Idle, SurvivorsOfAKilledRankSpinNoLonger) {
+  constexpr int kRanks = 3;
+  Job job(kRanks, {{"op_timeout", "60s"}});
+  const SharedFlag at_work(1);
+  const auto ranks = job.Start([&](int rank) {
+    const auto comm = job.Make(rank);
+    ASSERT_TRUE(comm);
+    std::vector<float> tensor(500'000, 1.0F);
+    Report report;
+    while (report.outcome != Report::Outcome::kFailed) {
+      report = comm->AllReduce(tensor.data(), tensor.data(), tensor.size(), DataType::kFloat32,
+                               ReduceOp::kSum)
+                   .Wait();
+      ++at_work[0];
+    }
+    EXPECT_TRUE(Has(report.status.text(), "rank 2")) << report.status.ToString();
+    SleepFor(milliseconds(50));
+    const double before = CpuSeconds();
+    SleepFor(milliseconds(300));
+    EXPECT_LT(CpuSeconds() - before, 0.015 * TimeScale());
+  });
+  ASSERT_TRUE(AwaitFlag(at_work[0], kRanks));
+  ranks->Signal(2, SIGKILL);
+  EXPECT_TRUE(ranks->Join(std::chrono::seconds(20)));
+}
+
 }  // namespace
 }  // namespace optireduce::testing
