@@ -165,9 +165,13 @@ TEST(Bench, ALongWarmUpIsBoundedAndSaysThatItIsAtWork) {
 }
 
 TEST(Bench, ATimeCapEndsARowOnAllRanksAtOnce) {
+  const File json("json");
   const Finished run = RunBench({"--np", "3", "-b", "4K", "-e", "4K", "-n", "10000000", "-w",
-                                 "10000000", "--time_cap", "200ms"});
+                                 "10000000", "--time_cap", "200ms", "--json", json.path()});
   EXPECT_EQ(run.exit_code, 0) << run.err;
+  // The statistics are those of a row of so many iterations.
+  EXPECT_EQ(JsonFaults(json.path(), {"50", "90", "99"}), "");
+  EXPECT_THAT(json.text(), HasSubstr("\"complete\": true"));
 }
 
 TEST(Bench, NamesAllFaultsOfACommandLine) {
@@ -243,7 +247,9 @@ TEST(Bench, AConfigurationFileGivesWayToEnvironmentAndFlags) {
 TEST(Bench, HelpListsTheFlags) {
   const Finished run = RunBench({"--help"});
   EXPECT_EQ(run.exit_code, 0);
-  EXPECT_THAT(run.out, AllOf(HasSubstr("-b, --minbytes"), HasSubstr("--time_cap")));
+  EXPECT_THAT(run.out, AllOf(HasSubstr("-b, --minbytes"), HasSubstr("--time_cap"),
+                             HasSubstr("A sample is one iteration: the longest of the ranks' own "
+                                       "durations")));
   EXPECT_THAT(RunBench({"--version"}).out, HasSubstr("optireduce-bench 0."));
 }
 

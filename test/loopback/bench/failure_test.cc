@@ -22,6 +22,7 @@ namespace {
 using std::chrono::seconds;
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr seconds kLong(120);
 constexpr seconds kOpTimeout(2);
@@ -58,8 +59,8 @@ std::vector<std::string> RankVariables(int rank, int ranks, const std::string& p
 }
 
 // What happens when rank 1 of a run gets a signal in mid-op.
-Finished SignalRankOne(int signal_number) {
-  Process run(EndlessRun());
+Finished SignalRankOne(int signal_number, const std::string& json = "") {
+  Process run(EndlessRun(json));
   EXPECT_TRUE(run.AwaitOut("CPU s/GB", kLong));
   const std::vector<pid_t> ranks = run.Children();
   EXPECT_EQ(ranks.size(), 3U);
@@ -68,9 +69,14 @@ Finished SignalRankOne(int signal_number) {
 }
 
 TEST(Failure, AKilledRankIsNamed) {
-  const Finished run = SignalRankOne(SIGKILL);
+  const std::string json = TemporaryPath("json");
+  const Finished run = SignalRankOne(SIGKILL, json);
   EXPECT_FALSE(run.timed_out);
   EXPECT_NE(run.exit_code, 0);
+  // Nothing that looks like a result is left.
+  EXPECT_THAT(ReadFile(json), HasSubstr("\"complete\": false"));
+  unlink(json.c_str());
+  EXPECT_THAT(run.out, Not(HasSubstr("# wrong elements")));
   EXPECT_THAT(run.err, AllOf(HasSubstr("was killed by signal 9"), HasSubstr("rank 1 (process"),
                              HasSubstr("rank 0 of 3: "), HasSubstr("rank 2 of 3: ")));
 }

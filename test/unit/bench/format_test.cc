@@ -10,6 +10,7 @@ namespace optireduce::bench {
 namespace {
 
 using testing::AllOf;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -42,7 +43,9 @@ TEST(TableHead, SaysWhoAndWhatIsNotDefault) {
   const std::string head = TableHead(Info(), {50, 99.9});
   EXPECT_THAT(head, AllOf(HasSubstr("optireduce-bench 1.2.3, 3 ranks on a x2, b, udp\n"),
                           HasSubstr("config: fault.loss_pct=1 spin=1us (environment"),
-                          Not(HasSubstr("mode=")), HasSubstr(" p99.9 ")));
+                          Not(HasSubstr("mode=")), HasSubstr(" p99.9 "),
+                          HasSubstr("algbw = size / p50, busbw = algbw * 2(n-1)/n"),
+                          ContainsRegex("place iters +min +p50 +p99.9 +max ")));
 }
 
 TEST(TableRow, HasAsManyColumnsAsItsHead) {
