@@ -3,6 +3,7 @@
 import sys
 
 import calls
+import documents
 import edges
 import layout
 import messages
@@ -21,6 +22,8 @@ CHECKS = {
     "include_order": layout.check_include_order,
     "words": layout.check_words,
     "messages": messages.check_messages,
+    "field_cases": documents.check_cases,
+    "links": documents.check_links,
 }
 
 

@@ -3,6 +3,7 @@
 import unittest
 
 import calls
+import documents
 import edges
 import layout
 import messages
@@ -91,6 +92,8 @@ class Calls(unittest.TestCase):
             ("transport/ubt/a.cc", "auto t = std::chrono::steady_clock::now();"),
             ("collectives/a.cc", "clock_gettime(CLOCK_MONOTONIC, &t);"),
             ("lib/a.cc", "time_t t = time(nullptr);"),
+            ("transport/control/a.cc", "auto t = std::chrono::system_clock::now();"),
+            ("examples/bench/a.cc", "gettimeofday(&t, nullptr);"),
             ("transport/wire/a.cc", "std::mt19937 stream(1);"),
             ("transport/sim/a.cc", "int x = rand();"),
             ("transport/control/a.cc", 'const char* x = std::getenv("X");'),
@@ -201,6 +204,34 @@ class Messages(unittest.TestCase):
         self.assertEqual(len(self.faults("### Name\n")), 1)
         self.assertEqual(len(self.faults("### room for\n")), 1)
         self.assertEqual(len(self.faults("text\n")), 1)
+
+
+class Documents(unittest.TestCase):
+    SUITES = {"test/unit/lib/a_test.cc": "TEST(Suite, Does) {}\nTEST_P(Other,\n  DoesToo) {}\n",
+              "test/fuzz/wire.cc": ""}
+
+    def faults(self, page):
+        return found(documents.check_cases, {**self.SUITES, documents.CASES: page})
+
+    def test_cases(self):
+        good = ("| A1 | all is well | `Suite.Does`, `Other.DoesToo` |\n"
+                "| A2 | x | `test/fuzz/wire.cc` |\n")
+        self.assertEqual(self.faults(good), [])
+        for page in ["| A1 | x | `Suite.Gone` |\n",
+                     "| A1 | x | `Suite.Does` and `Other.Does` |\n",
+                     "| A1 | x | `test/fuzz/gone.cc` |\n",
+                     "| A1 | x |  |\n",
+                     "| A1 | x | why |\n| A1 | y | why |\n",
+                     "| A1 | x | why |\n| A3 | y | why |\n",
+                     "no row\n"]:
+            with self.subTest(page=page):
+                self.assertEqual(len(self.faults(page)), 1)
+
+    def test_links(self):
+        files = {"docs/a.md": "[b](sub/b.md#part) [c](https://x.org) [up](../README.md)",
+                 "docs/sub/b.md": "[gone](gone.md)", "README.md": "[d](docs)"}
+        self.assertEqual(found(documents.check_links, files),
+                         ["docs/sub/b.md:1: the link gone.md leads nowhere"])
 
 
 class Whole(unittest.TestCase):
