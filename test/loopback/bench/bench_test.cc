@@ -81,6 +81,14 @@ TEST(Bench, ATraceHasEveryRanksIterations) {
   EXPECT_EQ(TraceFaults(trace.path(), {"3", "4 KiB float32 sum out of place",
                                        "8 KiB float32 sum in place", "iteration>check"}),
             "");
+  // Each rank warms up before each size and place.
+  const std::string text = trace.text();
+  std::size_t warm_ups = 0;
+  for (std::size_t at = text.find("\"warm-up\""); at != std::string::npos;
+       at = text.find("\"warm-up\"", at + 1)) {
+    ++warm_ups;
+  }
+  EXPECT_EQ(warm_ups, 3U * 4U);
   // The script can object: the warm-up has ops of its own, and so has the other size.
   EXPECT_EQ(TraceFaults(trace.path(), {"3", "iteration>all_reduce", "8 KiB>iteration", "fetch"}),
             "not right: all_reduce outside of iteration\niteration outside of 8 KiB\n"
@@ -110,6 +118,21 @@ TEST(Bench, JsonMayGoToStandardOutput) {
           .Wait(kLong);
   EXPECT_EQ(run.exit_code, 0) << run.err;
   EXPECT_EQ(JsonFaults(json.path(), {"50"}), "");
+}
+
+TEST(Bench, AJobKeyIsInNoOutput) {
+  const File key("key");
+  const File trace("trace");
+  const File csv("csv");
+  const std::string secret(64, 'a');
+  WriteFile(key.path(), secret);
+  const Finished run =
+      RunBench({"--np", "2", "-b", "4K", "-e", "4K", "-n", "3", "--json", "-", "--csv", csv.path(),
+                "--trace", trace.path(), "--set", "log.level=debug,job_key_file=" + key.path()});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("\"job_key_file\": \"" + key.path()));
+  EXPECT_THAT(run.out + run.err + csv.text() + trace.text(),
+              AllOf(Not(HasSubstr("aaaaaaaa")), Not(HasSubstr("qqqqqqqq"))));
 }
 
 TEST(Bench, EveryTypeAndOperatorIsRight) {

@@ -1,9 +1,13 @@
-// Groups that begin and end: many in a row on one port, peers that are gone before the first op,
-// and processes that fork beside them.
+// Groups that begin and end: many in a row on one port, peers that are gone before the first op or
+// stopped at the end, the sockets that a group has, and processes that fork beside it.
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <string>
 #include <vector>
 
@@ -51,6 +55,67 @@ TEST(Starts, APeerThatIsGoneBeforeTheFirstOpIsNamedAtOnce) {
     EXPECT_TRUE(Has(status.text(), "rank 1 (")) << status.ToString();
     meeting.Meet();
   });
+}
+
+// Who leaves does not wait for a peer that does nothing any more: serving has its limit, and so has
+// the wait for goodbyes.
+TEST(Ends, BesideAStoppedPeerTakeNoLongerThanTheirLimits) {
+  Job job(2);
+  const SharedFlag left(1);
+  const auto ranks = job.Start([&](int rank) {
+    auto comm = job.Make(rank);
+    ASSERT_TRUE(comm);
+    ASSERT_TRUE(comm->Barrier().ok());
+    std::vector<float> tensor(500'000);
+    if (rank == 1) raise(SIGSTOP);
+    Work work = comm->AllReduce(tensor.data(), tensor.data(), tensor.size(), kFloat, kSum);
+    const std::int64_t start = HostNanos();
+    comm.reset();
+    // A second for each of the two, and what the machine adds.
+    EXPECT_LT(HostNanos() - start, 4'000'000'000LL * TimeScale());
+    EXPECT_EQ(work.Wait().outcome, Report::Outcome::kFailed);
+    left[0] = 1;
+  });
+  ASSERT_TRUE(ranks->AwaitStopped(1));
+  EXPECT_TRUE(AwaitFlag(left[0], 1));
+  ranks->Signal(1, SIGKILL);
+  EXPECT_TRUE(ranks->Join());
+}
+
+// The local addresses of this process's sockets of the internet, as texts.
+std::vector<std::string> LocalAddresses() {
+  std::vector<std::string> out;
+  for (int fd = 0; fd < 1024; ++fd) {
+    sockaddr_storage storage{};
+    socklen_t bytes = sizeof storage;
+    if (getsockname(fd, reinterpret_cast<sockaddr*>(&storage), &bytes) != 0) continue;
+    char text[INET6_ADDRSTRLEN] = {};
+    if (storage.ss_family == AF_INET) {
+      const auto* in4 = reinterpret_cast<const sockaddr_in*>(&storage);
+      out.emplace_back(inet_ntop(AF_INET, &in4->sin_addr, text, sizeof text));
+    } else if (storage.ss_family == AF_INET6) {
+      const auto* in6 = reinterpret_cast<const sockaddr_in6*>(&storage);
+      out.emplace_back(inet_ntop(AF_INET6, &in6->sin6_addr, text, sizeof text));
+    }
+  }
+  return out;
+}
+
+TEST(Sockets, AreAllBoundToTheChosenAddress) {
+  for (const char* const address : {"127.0.0.1", "::1"}) {
+    Job job(3, {}, address);
+    job.CloseListener();  // the master makes its own
+    ForkedRanks ranks(3, [&](int rank) {
+      const auto comm = job.Make(rank);
+      ASSERT_TRUE(comm);
+      const std::vector<std::string> bound = LocalAddresses();
+      // A datagram port, and the ways to the master; there also its listener.
+      EXPECT_GE(bound.size(), rank == 0 ? 4U : 2U);
+      for (const std::string& local : bound) EXPECT_EQ(local, address);
+      EXPECT_TRUE(comm->Barrier().ok());
+    });
+    EXPECT_TRUE(ranks.Join());
+  }
 }
 
 // One worker as a data loader has them: it allocates, touches what it inherited, and ends.
