@@ -57,6 +57,62 @@ TEST(Starts, APeerThatIsGoneBeforeTheFirstOpIsNamedAtOnce) {
   });
 }
 
+// A pause that is shorter than the time of an op costs that time and nothing else.
+TEST(Pauses, ShorterThanTheTimeoutEndWell) {
+  Job job(3, {{"op_timeout", "100s"}});
+  const auto ranks = job.Start([&](int rank) {
+    const auto comm = job.Make(rank);
+    ASSERT_TRUE(comm);
+    std::vector<float> tensor(100'000);
+    for (int op = 0; op < 4; ++op) {
+      FillSteps(tensor, rank, op);
+      Work work = comm->AllReduce(tensor.data(), tensor.data(), tensor.size(), kFloat, kSum);
+      if (rank == 1 && op == 2) raise(SIGSTOP);
+      WaitFor(work);
+      EXPECT_EQ(WrongSteps(tensor, 3, op), 0U);
+    }
+  });
+  ASSERT_TRUE(ranks->AwaitStopped(1));
+  SleepFor(std::chrono::milliseconds(300));
+  ranks->Signal(1, SIGCONT);
+  EXPECT_TRUE(ranks->Join());
+}
+
+// Who comes back after the others have given up learns it, and what it still sends does not reach
+// the group that they have made without it.
+TEST(Pauses, LongerThanTheTimeoutEndForThePausedRankToo) {
+  Job job(3, {{"op_timeout", Millis(500 * TimeScale())}});
+  Job next(2);
+  const SharedFlag without_it(1);
+  const auto ranks = job.Start([&](int rank) {
+    if (rank != 0) next.CloseListener();
+    const auto comm = job.Make(rank);
+    ASSERT_TRUE(comm);
+    ASSERT_TRUE(comm->Barrier().ok());
+    std::vector<float> tensor(300'000, 1.0F);
+    Work work = comm->AllReduce(tensor.data(), tensor.data(), tensor.size(), kFloat, kSum);
+    if (rank == 1) raise(SIGSTOP);
+    const Report report = work.Wait();
+    EXPECT_EQ(report.outcome, Report::Outcome::kFailed);
+    EXPECT_TRUE(Has(report.status.text(), "rank 1 (") || rank == 1) << report.status.ToString();
+    EXPECT_FALSE(comm->Barrier().ok());
+    if (rank == 1) return;
+    const auto survivors = next.Make(rank / 2);
+    ASSERT_TRUE(survivors);
+    ++without_it[0];
+    for (int op = 0; op < 60; ++op) {
+      FillSteps(tensor, survivors->rank(), op);
+      WaitFor(survivors->AllReduce(tensor.data(), tensor.data(), tensor.size(), kFloat, kSum));
+      EXPECT_EQ(WrongSteps(tensor, 2, op), 0U);
+    }
+  });
+  next.CloseListener();
+  ASSERT_TRUE(ranks->AwaitStopped(1));
+  EXPECT_TRUE(AwaitFlag(without_it[0], 2));
+  ranks->Signal(1, SIGCONT);
+  EXPECT_TRUE(ranks->Join());
+}
+
 // Who leaves does not wait for a peer that does nothing any more: serving has its limit, and so has
 // the wait for goodbyes.
 TEST(Ends, BesideAStoppedPeerTakeNoLongerThanTheirLimits) {
