@@ -189,6 +189,7 @@ TEST(Mismatch, OfTwoPeersFailsWithBothCalls) {
   EXPECT_EQ(solo.peer(2).Open(1, Exact(97)), Counter::kAccepted);
   const Status& failure = solo.group().failure();
   EXPECT_EQ(failure.code(), Code::kMismatch);
+  EXPECT_NE(failure.text().find("op 1: "), std::string::npos) << failure.text();
   EXPECT_NE(failure.text().find("of 96 int64"), std::string::npos) << failure.text();
   EXPECT_NE(failure.text().find("of 97 int64"), std::string::npos) << failure.text();
   EXPECT_NE(failure.text().find("rank 2"), std::string::npos) << failure.text();
